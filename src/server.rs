@@ -365,10 +365,17 @@ async fn serve(
         commands.set_companions(companions.clone());
     }
     let state = State { configured, connection, kept, fields, token };
-    let in_force = InForce::new(context.clone(), dialects.clone(), data.clone(), copies.clone(), maintenance, reloading, state);
-    let in_force = Arc::new(in_force);
-    in_force.set_companions(companions.clone());
-    in_force.set_tools(tools.clone());
+    let in_force = Arc::new(InForce {
+        context: context.clone(),
+        dialects: dialects.clone(),
+        data: data.clone(),
+        copies: copies.clone(),
+        maintenance,
+        reloading,
+        companions: companions.clone(),
+        tools: tools.clone(),
+        state: Arc::new(tokio::sync::Mutex::new(state)),
+    });
     let setup = Arc::new(Setup::new(context.clone(), dialects, in_force.clone()));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });

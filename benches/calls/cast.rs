@@ -215,23 +215,7 @@ impl<'a> Rehearsed<'a> {
             buffer: snapshot,
         };
         let reason = conversation.turns().floor().and_then(|floor| floor.why.clone());
-        let statement = StatementInput {
-            may_pass: false,
-            goal: Default::default(),
-            input,
-            reason,
-            tries: 0,
-            is_spoken: false,
-            summary_upto: Seq::NONE,
-            left_out: 0,
-            recalled: Vec::new(),
-            notes: Vec::new(),
-            people: Vec::new(),
-            page_tokens: 0,
-            lore: None,
-            elsewhere: Vec::new(),
-            is_anew: false,
-        };
+        let statement = StatementInput { reason, ..StatementInput::new(input) };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
         Some(request(ModelRole::Main, purpose, Some(companion), worded, shown(&statement.input)))

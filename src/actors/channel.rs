@@ -252,7 +252,7 @@ impl Actor for Channel {
                 state.note_filter(&asked, &outcome);
                 state.calls_wanted(*wanted, &asked.newest(), &outcome, reply);
             }
-            ChannelMessage::CallEnded { call, answer } => state.call_ended(call, answer),
+            ChannelMessage::CallEnded { call, answer } => state.step(Input::CallEnded { call, answer, effects: Vec::new() }),
             ChannelMessage::ConfirmCall { call, by, is_confirmed, reply } => state.confirm_call(call, by, is_confirmed, reply),
             ChannelMessage::ReplyEnded { ticket, text, written, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
@@ -263,10 +263,8 @@ impl Actor for Channel {
             ChannelMessage::Draft { companion, person, reply } if state.restoring.is_none() => {
                 drafting::draft(companion, person, reply, &state.channel);
             }
-            ChannelMessage::Remind { reminder, reply } => state.set_reminder(*reminder, reply),
+            ChannelMessage::Remind { wanted, reply } => state.set_reminder(*wanted, reply),
             ChannelMessage::ReminderCall { call, zone } => state.reminder_call(call, zone),
-            ChannelMessage::ReminderPosted { number, is_posted } => state.reminder_posted(number, is_posted),
-            ChannelMessage::RetryReminder(number) => state.retry_reminder(number),
             // The caller tries again.
             ChannelMessage::Draft { .. } => {}
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
@@ -771,8 +769,8 @@ impl State {
         let is_recorded = outputs.iter().any(records);
         self.carry_out(outputs);
         match self.journal.newest_actions().filter(|_| is_recorded) {
-            Some(actions) => actions.push(PostCommitAction::Confirm(reply)),
             // The caller may have stopped waiting.
+            Some(actions) => actions.push(PostCommitAction::Confirm(Box::new(move || drop(reply.send(Ok(())))))),
             None => drop(reply.send(otherwise)),
         }
     }

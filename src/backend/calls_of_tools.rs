@@ -1,6 +1,7 @@
 //! Shows calls of tools, and accepts what people decide about those that need a confirmation (docs/design/tools.md ).
 
 use std::collections::BTreeSet;
+use std::iter::once;
 
 use serde_json::json;
 
@@ -8,9 +9,8 @@ use super::ActorBackend;
 use super::external::{answered, call as asked};
 use crate::actors::companion::tools;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::domain::conversation::KnownCall;
 use crate::domain::id::Ticket;
-use crate::domain::tools::{Cause, Offered, Right, Standing, ToolCalled, Who, may_confirm, permission};
+use crate::domain::tools::{CAUSE, Cause, KnownCall, Offered, Right, Standing, ToolCalled, Who, may_confirm, permission};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::messages::{Approver, CallView};
 use crate::ports::backend::room::RoomId;
@@ -52,24 +52,23 @@ impl ActorBackend {
     pub(super) async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
-        let known = conversation.call(call).ok_or_else(|| match conversation.has_given(call) {
-            true => Refused::conflict(Detail::key("refusals.call_not_open")),
-            false => no_call(room, call),
-        })?;
-        if known.confirmed.is_some() {
-            return Err(Refused::conflict(Detail::key("refusals.call_decided")));
-        }
-        if !known.is_open(self.context.clock.now()) {
-            return Err(Refused::conflict(Detail::key("refusals.call_not_open")));
-        }
+        let known = match conversation.call(call) {
+            Some(known) if known.is_open(self.context.clock.now()) => known,
+            Some(known) if known.confirmed.is_some() => return Err(Refused::conflict(Detail::key("refusals.call_decided"))),
+            None if !conversation.has_given(call) => return Err(no_call(room, call)),
+            _ => return Err(Refused::conflict(Detail::key("refusals.call_not_open"))),
+        };
         let person = by.who.as_ref().map(|who| who.person.clone());
         let Verdict { right, may_decide, is_permitted } = self.verdict(&channel_key, &known.called, by).await?;
+        let who = known.called.cause.as_ref().map(|cause| conversation.person(&cause.person).name);
         if !may_decide {
-            let key = if right.approvers.is_empty() { "refusals.call_for_operators" } else { "refusals.no_right_to_call" };
-            return Err(Refused::conflict(Detail::key(key)));
+            return Err(Refused::conflict(match (&*right.approvers, who) {
+                ([], _) => Detail::key("refusals.call_for_operators"),
+                ([only], Some(who)) if **only == *CAUSE => Detail::of("refusals.call_for_cause", json!({ "who": who })),
+                _ => Detail::key("refusals.no_right_to_call"),
+            }));
         }
         if is_confirmed && !is_permitted {
-            let who = known.called.cause.as_ref().map(|cause| conversation.person(&cause.person).name);
             let values = json!({ "who": who.unwrap_or_default(), "tool": known.called.tool });
             return Err(Refused::conflict(Detail::of("refusals.right_lost", values)));
         }
@@ -83,14 +82,16 @@ impl ActorBackend {
         let is_present = memberships.present(&channel_key.channel).contains_key(&called.companion);
         let companion = memberships.companion(&channel_key.channel, &called.companion).filter(|_| is_present);
         let offered = companion.into_iter().flat_map(|companion| tools::tools_of(&companion, &self.context));
-        let offered = offered.map(|(_, offered)| offered).find(|offered| offered.name == called.tool);
         // It is confirmed as it was when the model asked for it.
-        let is_as_offered = |offered: &Offered| called.version.is_empty() || offered.version == called.version;
-        let offered = offered.filter(|offered| offered.effect == called.effect && is_as_offered(offered));
+        let is_as_offered = |offered: &Offered| {
+            let is_same_version = called.version.is_empty() || offered.version == called.version;
+            offered.name == called.tool && offered.effect == called.effect && is_same_version
+        };
+        let offered = offered.map(|(_, offered)| offered).find(is_as_offered);
         let gone = || Refused::conflict(Detail::of("refusals.tool_gone", json!({ "tool": called.tool })));
         let offered = offered.ok_or_else(gone)?;
         let people: BTreeSet<&Who> = called.cause.iter().chain(&by.who).collect();
-        let found = tools::standings(people.into_iter(), &[&offered.right], channel_key, &self.context).await;
+        let found = tools::standings(people, once(&offered), channel_key, &self.context).await;
         let standing = |who: &Who| found.get(who).cloned().unwrap_or_default();
         let own = by.who.as_ref().map(standing).unwrap_or_default();
         let own = Standing { is_operator: own.is_operator || by.is_operator, roles: by.roles.or(own.roles) };

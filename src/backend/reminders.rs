@@ -1,6 +1,5 @@
 //! Sets, lists, cancels and erases reminders, and keeps the time zones of people.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,17 +14,16 @@ use crate::actors::erasure::deletion::redact_traces;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::writer::requests::drained;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{GuildId, PersonId, Seq, TurnId, Ward};
-use crate::domain::message::Author;
+use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::domain::policy::zone::Zone;
-use crate::domain::reminders::{MOST_CHARS, NotSet, Reminder, due};
+use crate::domain::reminders::{MOST_CHARS, NewReminder, NotSet, Reminder};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
 use crate::journal::record::encode_bytes;
 use crate::journal::redaction::redact;
-use crate::ports::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
+use crate::ports::backend::reminder_service::{ReminderService, ReminderSet, ReminderView};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
@@ -41,33 +39,24 @@ impl ReminderService for ActorBackend {
 
     async fn remind(&self, room: &RoomId, new: NewReminder) -> Result<ReminderSet, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
-        let NewReminder { of, text, at, in_minutes, zone, companion, asked } = new;
-        if let Some(companion) = companion.iter().find(|companion| !membership.companions.contains(companion)) {
+        if let Some(companion) = new.companion.iter().find(|companion| !membership.companions.contains(companion)) {
             return Err(Refused::not_found(self.not_in_room(companion, room)));
         }
-        if !(1..=MOST_CHARS).contains(&text.chars().count()) {
+        if !(1..=MOST_CHARS).contains(&new.text.chars().count()) {
             return Err(not_set(NotSet::Text, "text"));
         }
-        let person = PersonId::from(&*of.id);
-        let zone = match zone {
-            Some(zone) => Some(checked(&zone)?),
-            None => self.reader().time_zone(&channel_key.guild, &person).await?,
+        let zone = match &new.zone {
+            Some(zone) => Some(checked(zone)?),
+            None => self.reader().time_zone(&channel_key.guild, &PersonId::from(&*new.of.id)).await?,
         };
-        let time_field = if at.is_none() && in_minutes.is_some() { "in_minutes" } else { "at" };
-        let (due, reading) = {
-            let known = zone.as_deref().and_then(Zone::parse);
-            let settings = self.context.in_force();
-            let zone = known.as_ref().map_or_else(|| settings.prompt.zone_of(&channel_key.guild), Zone::time_zone);
-            due(at.as_deref(), in_minutes, self.context.clock.now(), zone).map_err(|error| not_set(error, time_field))?
-        };
-        let reminder = Reminder { number: 0, of, text, due, zone, asked, companion };
+        let time_field = if new.at.is_none() && new.in_minutes.is_some() { "in_minutes" } else { "at" };
         let channel = self.running(&channel_key).await?;
         let (sender, answer) = oneshot::channel();
-        let remind = ChannelMessage::Remind { reminder: Box::new(reminder.clone()), reply: RpcReplyPort::from(sender) };
-        channel.cast(remind).map_err(|_| not_known())?;
-        let number = answer.await.map_err(|_| not_known())?.map_err(|error| not_set(error, time_field))?;
-        let reminder = self.reminder_view(&Reminder { number, ..reminder }, &channel_key.guild);
-        Ok(ReminderSet { reminder, reading })
+        let wanted = Box::new(NewReminder { zone, ..new });
+        channel.cast(ChannelMessage::Remind { wanted, reply: RpcReplyPort::from(sender) }).map_err(|_| not_known())?;
+        let planned = answer.await.map_err(|_| not_known())?;
+        let (reminder, reading) = planned.map_err(|error| not_set(error, time_field))?;
+        Ok(ReminderSet { reminder: self.reminder_view(&reminder, &channel_key.guild), reading })
     }
 
     async fn cancel_reminder(&self, room: &RoomId, number: u64, by: Option<&PersonId>) -> Result<(), Refused> {
@@ -85,10 +74,7 @@ impl ReminderService for ActorBackend {
             if membership.guild == *guild && room.is_none_or(|room| room.channel() == channel) {
                 let here = self.erase_reminders_in(&ChannelKey::new(guild, &channel), person).await;
                 // A room that cannot be read must not prevent the erasure in the others.
-                erased = match (erased, here) {
-                    (Ok(sum), Ok(here)) => Ok(sum + here),
-                    (Err(refused), _) | (Ok(_), Err(refused)) => Err(refused),
-                };
+                erased = erased.and_then(|sum| here.map(|here| sum + here));
             }
         }
         erased
@@ -123,20 +109,20 @@ impl ActorBackend {
             return Ok(0);
         }
         let _lock = self.context.rewrite_locks.lock(channel_key).await;
-        self.accept(channel_key, Event::RemindersCancelled { reminders: numbers.clone(), erased: true }, None).await?;
-        let (mut events, mut left): (Vec<Recorded>, BTreeSet<u64>) = (Vec::new(), numbers.iter().copied().collect());
+        let event = Event::RemindersCancelled { reminders: numbers.clone(), erased: true };
+        self.accept(channel_key, event.clone(), None).await?;
+        // Removes from the snapshot those whose own events have expired. Without a number, it is not stored again.
+        let mut events = vec![Recorded { seq: Seq::NONE, at: Moment::ZERO, handled: Seq::NONE, turn: None, event }];
         let listed = self.reader().listed(&channel_key.guild, person).await?;
         for (_, stretches) in listed.into_iter().filter(|(listed, _)| *listed == no) {
             let theirs = self.reader().messages_by(channel_key.ward(), no, stretches.keys(), person).await?;
             for seq in theirs.messages {
                 let recorded = self.reader().event(channel_key, seq).await?;
                 let is_theirs =
-                    |recorded: &Recorded| matches!(&recorded.event, Event::ReminderSet(set) if left.remove(&set.number));
+                    |recorded: &Recorded| matches!(&recorded.event, Event::ReminderSet(set) if numbers.contains(&set.number));
                 events.extend(recorded.filter(is_theirs).as_ref().map(redact));
             }
         }
-        // A snapshot can have those whose events have expired.
-        events.extend(left.into_iter().map(expired));
         redact_traces(&self.context, channel_key, events, Vec::new()).await?;
         Ok(numbers.len() as u64)
     }
@@ -152,14 +138,6 @@ impl ActorBackend {
             companion: reminder.companion.clone(),
         }
     }
-}
-
-/// The redacted event of a reminder that the journal no longer has. It has no number, so it is not stored.
-fn expired(number: u64) -> Recorded {
-    let nobody = Author::of_name("".into());
-    let reminder = Reminder { number, of: nobody, text: "".into(), due: Moment::ZERO, zone: None, asked: None, companion: None };
-    let turn: Option<TurnId> = None;
-    Recorded { seq: Seq::NONE, at: Moment::ZERO, handled: Seq::NONE, turn, event: Event::ReminderSet(Box::new(reminder)) }
 }
 
 fn checked(zone: &str) -> Result<Arc<str>, Refused> {

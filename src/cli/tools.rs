@@ -1,7 +1,6 @@
 //! `tertulia tools check|review`: lists the servers of tools with their tools, shows which tools are held back, and accepts them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -14,11 +13,10 @@ use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
 use super::visible;
-use crate::domain::tools::CAUSE;
 use crate::domain::tools::built_in::BuiltIn;
+use crate::domain::tools::{CAUSE, Confirm, Right};
 use crate::ports::tools::{
-    AcceptedTools, Answer, Failure as ToolFailure, ToolReview as _, ToolRight, ToolServerView, ToolState, ToolView, Tools as _,
-    ToolsView,
+    AcceptedTools, Answer, Failure as ToolFailure, ToolServerView, ToolState, ToolView, Tools as _, ToolsView,
 };
 use crate::server;
 use crate::settings::{Loaded, Sources};
@@ -122,26 +120,18 @@ fn review(loaded: &Loaded, asked: &Asked, accept: &[String], accept_all: bool) -
     if asked.json {
         return print_json(&format!("{:#}", json!(view)));
     }
-    let mut text = String::new();
-    if !accepted.is_empty() {
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "accepted: {}", accepted.join(", "));
-    }
+    let mut lines = Vec::new();
+    lines.extend((!accepted.is_empty()).then(|| format!("accepted: {}", accepted.join(", "))));
     for server in view.servers.iter().filter(|server| !server.connected) {
-        let _ = writeln!(text, "{}: not connected: {}", server.name, server.problem.as_deref().unwrap_or("it starts"));
+        lines.push(format!("{}: not connected: {}", server.name, server.problem.as_deref().unwrap_or("it starts")));
     }
-    for tool in held_back(&view) {
-        text.push_str(&reviewed(tool));
-    }
-    if let Some(unread) = unread(loaded, asked, &view) {
-        let _ = writeln!(text, "note: {unread}");
-    }
-    if held_back(&view).next().is_some() {
-        text.push_str("to accept them as they are: tertulia tools review --accept NAME, or --accept-all");
-    } else {
-        text.push_str("no tool is held back");
-    }
-    print(&visible::lines(&text))
+    lines.extend(held_back(&view).map(reviewed));
+    lines.extend(unread(loaded, asked, &view).map(|unread| format!("note: {unread}")));
+    lines.push(match held_back(&view).next() {
+        Some(_) => "to accept them as they are: tertulia tools review --accept NAME, or --accept-all".to_owned(),
+        None => "no tool is held back".to_owned(),
+    });
+    print(&visible::lines(&lines.join("\n")))
 }
 
 /// A note if the running server has other servers of tools than the settings.
@@ -237,17 +227,16 @@ async fn searched(loaded: &Loaded) -> Result<Answer, Failure> {
 }
 
 fn checked(view: &ToolsView, search_problem: Option<&str>, notes: &[String]) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     if let Some(host) = &view.search {
         let verdict = search_problem.map_or_else(|| "works".to_owned(), |problem| format!("does not work: {problem}"));
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "search at {host}: {verdict}");
+        lines.push(format!("search at {host}: {verdict}"));
     }
-    for ToolServerView { name, place, about, connected, problem, tools, .. } in &view.servers {
+    for ToolServerView { name, place, about, connected, problem, tools } in &view.servers {
         let verdict = if *connected { "connected" } else { "not connected" };
         let about = about.as_ref().filter(|_| *connected).map(|about| format!(" ({about})")).unwrap_or_default();
         let problem = problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
-        let _ = writeln!(text, "{name} at {place}: {verdict}{about}{problem}");
+        lines.push(format!("{name} at {place}: {verdict}{about}{problem}"));
         for tool in tools {
             let reads = if tool.read_only { "only reads" } else { "can change something" };
             let state = match (&tool.problem, tool.state) {
@@ -256,24 +245,20 @@ fn checked(view: &ToolsView, search_problem: Option<&str>, notes: &[String]) -> 
                 (None, ToolState::New) => "held back, because it is new".to_owned(),
                 (None, ToolState::Changed) => "held back, because it has changed".to_owned(),
             };
-            let _ = writeln!(text, "  {}: {reads}, {state}", tool.name);
+            lines.push(format!("  {}: {reads}, {state}", tool.name));
         }
     }
-    if let Some(problem) = &view.problem {
-        let _ = writeln!(text, "{problem}");
-    }
-    for note in notes {
-        let _ = writeln!(text, "note: {note}");
-    }
+    lines.extend(view.problem.clone());
+    lines.extend(notes.iter().map(|note| format!("note: {note}")));
     if view.search.is_none() && view.servers.is_empty() && notes.is_empty() {
-        text.push_str("there are no servers of tools, and no search: see [tools] in config/default.toml");
+        lines.push("there are no servers of tools, and no search: see [tools] in config/default.toml".to_owned());
     }
-    text.trim_end().to_owned()
+    lines.join("\n")
 }
 
 /// By whom each call of a tool is confirmed.
-fn confirmed_by(right: &ToolRight) -> String {
-    if right.confirm != "always" {
+fn confirmed_by(right: &Right) -> String {
+    if right.confirm == Confirm::Never {
         return String::new();
     }
     let (causes, roles): (Vec<_>, Vec<_>) = right.approvers.iter().map(|approver| &**approver).partition(|one| *one == CAUSE);
@@ -284,22 +269,19 @@ fn confirmed_by(right: &ToolRight) -> String {
 
 /// A tool that is held back, with the version that was accepted.
 fn reviewed(tool: &ToolView) -> String {
-    let mut text = String::new();
     // A line end in a text of the server must not begin a line of output.
     let indented = |text: &str| text.replace('\n', "\n    ");
-    let mut part = |label: &str, now: &str, before: Option<&str>| {
-        let (now, before) = (indented(now), before.map(indented));
-        // Writing to a String does not fail.
-        let _ = match before.filter(|before| before != &now) {
-            Some(before) => writeln!(text, "  {label} before: {before}\n  {label} now:    {now}"),
-            None => writeln!(text, "  {label}: {now}"),
-        };
+    let parts = |read_only: bool, description: &str, parameters: &Value| {
+        let reads = if read_only { "yes" } else { "no" };
+        [("only reads", reads.to_owned()), ("description", indented(description)), ("arguments", parameters.to_string())]
     };
+    let now = parts(tool.read_only, &tool.description, &tool.parameters);
     let before = tool.accepted.as_ref();
-    let reads = |read_only: bool| if read_only { "yes" } else { "no" };
-    part("only reads", reads(tool.read_only), before.map(|before| reads(before.read_only)));
-    part("description", &tool.description, before.map(|before| &*before.description));
-    part("arguments", &tool.parameters.to_string(), before.map(|before| before.parameters.to_string()).as_deref());
+    let before = before.map_or(now.clone(), |before| parts(before.read_only, &before.description, &before.parameters));
+    let lines = before.iter().zip(&now).map(|((label, before), (_, now))| match before == now {
+        true => format!("\n  {label}: {now}"),
+        false => format!("\n  {label} before: {before}\n  {label} now:    {now}"),
+    });
     let why = if tool.state == ToolState::New { "new" } else { "changed since it was accepted" };
-    format!("{}: {why}\n{text}", tool.name)
+    format!("{}: {why}{}", tool.name, lines.collect::<String>())
 }

@@ -49,7 +49,7 @@ pub use aloud::{INTERRUPTED, SpokenStatement, UNVOICED};
 use by_hand::ByHand;
 pub use by_hand::NotChosen;
 use calls::Calls;
-pub use calls::{EVENT_ID, KnownCall, WantedCall, WantedCalls};
+pub use calls::{EVENT_ID, Offer, ReplyCalls, WantedCall, WantedCalls};
 use closing::ClosingState;
 pub use closing::{Episode, Tally};
 use events::Acknowledgements;
@@ -159,7 +159,7 @@ pub enum Input {
     },
     /// The side model was asked for notes. None: it failed.
     NotesTaken(Option<(Vec<Note>, NotesTaken)>),
-    /// A person sets a reminder. It gets the next number.
+    /// A person sets a reminder, which has the next number.
     Remind(Box<Reminder>),
     /// The filter of a model's endpoint refused a prompt. The search for the cause ended with this finding.
     Filtered(Finding),
@@ -384,6 +384,7 @@ impl Conversation {
             }
             Event::Segment(segment) => self.voice.call.redact(redacted.seq, segment),
             Event::ReminderSet(reminder) => self.reminders.remove(reminder.number),
+            Event::RemindersCancelled { reminders, .. } => reminders.iter().for_each(|number| self.reminders.remove(*number)),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::SentenceStarting { ticket, sentence, .. } => self.turns.redact_sentence(*ticket, *sentence),
             Event::ToolCalled(called) if called.arguments.is_empty() => self.calls.redact(called.call),

@@ -51,6 +51,24 @@ pub struct Reminder {
     pub companion: Option<CompanionId>,
 }
 
+/// A reminder to set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewReminder {
+    /// The person who sets it, and who is reminded.
+    pub of: Author,
+    pub text: Arc<str>,
+    /// When it is due: RFC 3339, or a local time of the person.
+    pub at: Option<Arc<str>>,
+    /// In how many minutes it is due.
+    pub in_minutes: Option<f64>,
+    /// The time zone of `at`. `None`: the one that the person chose, or the guild's.
+    pub zone: Option<Arc<str>>,
+    /// The companion that is asked for it.
+    pub companion: Option<CompanionId>,
+    /// The message that asks for it.
+    pub asked: Option<Seq>,
+}
+
 impl Reminder {
     pub fn is_redacted(&self) -> bool {
         self.text.is_empty()
@@ -69,8 +87,7 @@ impl Reminder {
 
     /// When it is due, as its person reads a clock.
     pub fn local(&self, guild: &TimeZone) -> String {
-        let zone = self.zone.as_deref().and_then(Zone::parse);
-        self.due.zoned(zone.as_ref().map_or(guild, Zone::time_zone)).strftime("%Y-%m-%d %H:%M (%:Q)").to_string()
+        self.due.zoned(&zone_of(self.zone.as_deref(), guild)).strftime("%Y-%m-%d %H:%M (%:Q)").to_string()
     }
 
     /// If it is late now: when it was due, as its person reads a clock.
@@ -78,12 +95,16 @@ impl Reminder {
         if now.since(self.due) <= LATE {
             return None;
         }
-        let zone = self.zone.as_deref().and_then(Zone::parse);
-        let zone = zone.as_ref().map_or(guild, Zone::time_zone);
-        let (due, now) = (self.due.zoned(zone), now.zoned(zone));
+        let zone = zone_of(self.zone.as_deref(), guild);
+        let (due, now) = (self.due.zoned(&zone), now.zoned(&zone));
         let form = if due.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
         Some(due.strftime(form).to_string())
     }
+}
+
+/// The time zone with this name, or else the guild's.
+fn zone_of(name: Option<&str>, guild: &TimeZone) -> TimeZone {
+    name.and_then(Zone::parse).map_or_else(|| guild.clone(), |zone| zone.time_zone().clone())
 }
 
 /// The reminders of a room.
@@ -102,11 +123,6 @@ pub struct Reminders {
 impl Reminders {
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// The number of the newest one that was ever set.
-    pub const fn newest(&self) -> u64 {
-        self.newest
     }
 
     /// Those that are not due, in the order of their numbers.
@@ -130,13 +146,17 @@ impl Reminders {
         self.open.values().filter(|reminder| !is_left_out(reminder.number)).map(|reminder| reminder.due).min()
     }
 
-    /// Whether a person may set another one.
+    /// The reminder with the next number that a person wants, and how its local time was understood.
     ///
     /// # Errors
-    /// Returns an error if the person has as many as allowed.
-    pub fn check(&self, person: &PersonId) -> Result<(), NotSet> {
-        let count = self.open.values().filter(|reminder| reminder.is_of(person)).count();
-        if count < MOST_OPEN { Ok(()) } else { Err(NotSet::TooMany) }
+    /// Returns an error if it is wanted at no usable time, or if the person has as many as allowed.
+    pub fn planned(&self, wanted: NewReminder, now: Moment, guild: &TimeZone) -> Result<(Reminder, Reading), NotSet> {
+        let NewReminder { of, text, at, in_minutes, zone, companion, asked } = wanted;
+        if self.open.values().filter(|reminder| reminder.of.id == of.id).count() >= MOST_OPEN {
+            return Err(NotSet::TooMany);
+        }
+        let (due, reading) = due(at.as_deref(), in_minutes, now, &zone_of(zone.as_deref(), guild))?;
+        Ok((Reminder { number: self.newest + 1, of, text, due, zone, asked, companion }, reading))
     }
 
     pub(crate) fn set(&mut self, reminder: &Reminder) {
@@ -207,7 +227,7 @@ impl NotSet {
 /// What a call of the tool `remind` asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    Set { text: Arc<str>, at: Option<String>, in_minutes: Option<f64> },
+    Set { text: Arc<str>, at: Option<Arc<str>>, in_minutes: Option<f64> },
     List,
     Cancel(u64),
 }
@@ -229,7 +249,7 @@ impl Wanted {
             "set" => match text("text").filter(|text| text.chars().count() <= MOST_CHARS) {
                 Some(words) => Ok(Self::Set {
                     text: one_line(words, MOST_CHARS).into(),
-                    at: text("at").map(str::to_owned),
+                    at: text("at").map(Arc::from),
                     in_minutes: number("in_minutes"),
                 }),
                 None => Err(NotSet::Text.to_string()),
@@ -255,7 +275,7 @@ pub enum Reading {
 ///
 /// # Errors
 /// Returns an error if that is no time, or not between a minute and a year from now.
-pub fn due(at: Option<&str>, in_minutes: Option<f64>, now: Moment, zone: &TimeZone) -> Result<(Moment, Reading), NotSet> {
+fn due(at: Option<&str>, in_minutes: Option<f64>, now: Moment, zone: &TimeZone) -> Result<(Moment, Reading), NotSet> {
     let (due, reading) = match (at, in_minutes) {
         (Some(at), None) => time(at.trim(), &now.zoned(zone))?,
         (None, Some(minutes)) => {

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::id::{CompanionId, PersonId, Seq, Ticket};
+use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Message, Role, Sender};
 use super::moment::Moment;
 use super::named::named;
@@ -72,13 +73,21 @@ pub struct RightSetting {
     pub confirm: Option<Confirm>,
 }
 
-/// The right to a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Whose right a call of a tool is, by the settings `tools.rights`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ToolRight")]
 pub struct Right {
+    /// Who may cause a call: `everyone`, `roles`, `operators` or `nobody`.
+    #[schemars(with = "String")]
     pub allow: Allow,
+    /// The ids of roles, if `allow` is `roles`.
     pub roles: Vec<Arc<str>>,
-    pub approvers: Vec<Arc<str>>,
+    /// Whether a person must confirm each call: `never` or `always`.
+    #[schemars(with = "String")]
     pub confirm: Confirm,
+    /// Who confirms it besides operators: ids of roles, and `cause` for the person who asked.
+    #[serde(default)]
+    pub approvers: Vec<Arc<str>>,
 }
 
 /// The approver that stands for the cause of the reply.
@@ -97,17 +106,12 @@ impl RightSetting {
 }
 
 impl Effect {
-    /// The defaults of a right: read-only tools are for everyone, others for operators, who confirm each call.
+    /// The defaults of a right: read-only tools are for everyone, and so are built-in ones; others for operators, who confirm each call.
     pub const fn usual_right(self) -> (Allow, Confirm) {
         match self {
             Self::ReadOnly => (Allow::Everyone, Confirm::Never),
             Self::Journal | Self::Outside => (Allow::Operators, Confirm::Always),
         }
-    }
-
-    /// Whether a call without an answer on record is made again after a restart.
-    pub const fn is_repeatable(self) -> bool {
-        matches!(self, Self::ReadOnly | Self::Journal)
     }
 }
 
@@ -130,11 +134,11 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// The cause of a reply with this trigger to `message`, which answers these messages.
-    pub fn of<'a>(trigger: Trigger, message: Option<Seq>, answered: impl Iterator<Item = (Seq, &'a Message)>) -> Self {
+    /// The cause of a reply with this trigger to `message`, which answers these messages. A message that is not at hand is nobody's.
+    pub fn of<'a>(trigger: Trigger, message: Option<Seq>, answered: impl Iterator<Item = (Seq, Option<&'a Message>)>) -> Self {
         let (mut authors, mut addressed) = (BTreeSet::new(), None);
         for (seq, answered) in answered {
-            let who = author_of(answered);
+            let who = answered.and_then(author_of);
             if trigger == Trigger::DirectAddress && message == Some(seq) {
                 addressed.clone_from(&who);
             }
@@ -142,6 +146,11 @@ impl Cause {
         }
         let only = authors.first().cloned().flatten().filter(|_| authors.len() == 1);
         Self { by: addressed.or(only), authors }
+    }
+
+    /// The people whose rights may count.
+    pub fn people(&self) -> BTreeSet<&Who> {
+        self.by.iter().chain(self.authors.iter().flatten()).collect()
     }
 
     /// The cause of a reply that nobody's right counts for.
@@ -313,11 +322,6 @@ impl ToolCalled {
     pub fn was_shown(&self, messages: &BTreeSet<Seq>) -> bool {
         self.shown.is_none_or(|(first, last)| first <= last && messages.range(first..=last).next().is_some())
     }
-
-    /// Whether the call is made after this event.
-    pub const fn is_made(&self) -> bool {
-        self.refused.is_none() && self.until.is_none()
-    }
 }
 
 /// A call of a statement, in its message.
@@ -391,13 +395,62 @@ pub struct CallAnswer {
     pub text: Arc<str>,
 }
 
-/// What became of a call, for a prompt.
-#[derive(Clone, Copy, Debug)]
-pub struct CallEnd<'a> {
-    pub called: &'a ToolCalled,
-    /// Whether it was confirmed or declined. `None`: nobody has decided.
+/// A call, as long as a reply may need it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownCall {
+    /// What was asked for. `ticket` is the newest attempt of the reply.
+    pub called: ToolCalled,
+    /// The turn of the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Whether a person confirmed or declined it. `None`: nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<bool>,
-    pub answer: Option<&'a CallAnswer>,
+    /// The person who confirmed or declined it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<PersonId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<CallAnswer>,
+    /// The statement that its reply became.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) statement: Option<Seq>,
+    /// The end was in the prompt of a statement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_told: bool,
+    /// The event that it was confirmed and has ended is on record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_announced: bool,
+    /// A message that the model was shown has been deleted, so the texts of the call are not kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_spoilt: bool,
+    /// The newest inbound event when it was asked for.
+    #[serde(default)]
+    pub(crate) handled: Seq,
+}
+
+impl KnownCall {
+    /// Whether it was made, or is about to be, and has no end on record.
+    pub const fn is_running(&self) -> bool {
+        let is_made = self.called.until.is_none() || matches!(self.confirmed, Some(true));
+        self.called.refused.is_none() && is_made && self.answer.is_none()
+    }
+
+    /// Whether it can still be confirmed at this moment.
+    pub fn is_open(&self, now: Moment) -> bool {
+        let is_undecided = self.called.refused.is_none() && self.confirmed.is_none() && !self.is_spoilt;
+        is_undecided && self.called.until.is_some_and(|until| now < until)
+    }
+
+    /// Whether it was confirmed and has ended, and the event about that is not on record.
+    pub const fn awaits_event(&self) -> bool {
+        matches!(self.confirmed, Some(true)) && self.answer.is_some() && !self.is_announced
+    }
+
+    pub(crate) fn redact(&mut self) {
+        (self.called.arguments, self.called.cause, self.is_spoilt) = ("".into(), None, true);
+        self.by = None;
+        self.answer.iter_mut().for_each(CallAnswer::redact);
+    }
 }
 
 impl CallAnswer {

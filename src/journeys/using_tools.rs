@@ -288,7 +288,9 @@ async fn a_call_to_be_confirmed_is_made_once_confirmed_and_acknowledged() {
     );
     assert!(outside.called().is_empty());
     for stranger in [("Ben", Sender::Guest), ("Ana", Sender::Guest)] {
-        assert!(matches!(decide(&world, call, Some(stranger), true).await, Err(Refused::Conflict(_))), "{stranger:?}");
+        let refused = decide(&world, call, Some(stranger), true).await.unwrap_err();
+        let wanted = Refused::conflict("only Ana or an operator can decide about this".to_owned());
+        assert_eq!(refused.to_string(), wanted.to_string(), "{stranger:?}");
     }
 
     decide(&world, call, None, true).await.unwrap();
@@ -304,6 +306,19 @@ async fn a_call_to_be_confirmed_is_made_once_confirmed_and_acknowledged() {
     world.pass(60.0).await;
     assert_eq!((outside.called().len(), world.history(LOBBY).await.len()), (1, 4), "nor is it announced again");
     assert_eq!(ends(&world).await, [(Some(true), Some("answered".into()))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_companion_is_told_whether_its_call_can_still_be_confirmed() {
+    let (world, _) = proposed(&Arc::default()).await;
+    for text in ["Ari, and?", "Ari, so?"] {
+        operator_says(&world, text).await;
+        world.pass(120.0).await;
+    }
+
+    let asked = world.main.asked.lock();
+    assert!(asked[1].user().contains("not made yet: it waits to be confirmed"), "{}", asked[1].user());
+    assert!(asked[2].user().contains("not made: nobody has confirmed it"), "{}", asked[2].user());
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,7 +48,7 @@ use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAns
 use crate::ports::moderation::Moderation;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Store, Value as Stored, Write};
-use crate::ports::tools::Tools;
+use crate::ports::tools::{NoTools, Tools};
 use crate::ports::voice_call::CallEffect;
 use crate::ports::voice_call::fake::FakeCalls;
 use crate::samples::{self, Draws, NOON, take_one};
@@ -347,7 +347,7 @@ impl World {
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let mut companions = cast(&settings);
-        let mut tools: Arc<dyn Tools> = Arc::new(Vec::new());
+        let mut tools: Arc<dyn Tools> = Arc::new(NoTools);
         if let Some((own, names)) = &surviving.tools {
             tools = own.clone();
             companions.values_mut().for_each(|companion| companion.tools = Some(names.clone()));

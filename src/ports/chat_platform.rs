@@ -177,11 +177,12 @@ pub trait ChatPlatform: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Offers buttons with which people confirm or decline the call of a tool (docs/design/tools.md X-15). Repeated calls offer them only once.
+    /// Posts a text with two buttons of these labels, with which people confirm or decline the call of a tool (docs/design/tools.md X-15). Repeated
+    /// calls post it only once.
     ///
     /// # Errors
     /// Returns an error if the offer could not be sent; see [`NotSent`].
-    async fn offer_call(&self, _: &CallOffer<'_>) -> Result<(), NotSent> {
+    async fn offer_call(&self, _: &ChannelId, _: Ticket, _: &str, _: [&str; 2]) -> Result<(), NotSent> {
         Ok(())
     }
 
@@ -225,18 +226,6 @@ pub async fn insist<'a>(send: impl Fn() -> BoxFuture<'a, Result<(), NotSent>>) -
         sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
         tried += 1;
     }
-}
-
-/// The call of a tool that somebody must confirm.
-#[derive(Clone, Copy, Debug)]
-pub struct CallOffer<'a> {
-    pub channel: &'a ChannelId,
-    pub call: Ticket,
-    /// What would be done, with the exact arguments.
-    pub text: &'a str,
-    /// The labels of the buttons.
-    pub confirm: &'a str,
-    pub decline: &'a str,
 }
 
 /// Help for a person who may be at risk.

@@ -9,38 +9,32 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::Refused;
 use super::language_model::Tool;
+use crate::domain::tools::Right;
 
 #[async_trait]
 pub trait Tools: Send + Sync + 'static {
     /// The tools that may be offered to a reply now. Tools that the operator has not accepted are absent.
-    fn offered(&self) -> Vec<OfferedTool>;
+    fn offered(&self) -> Vec<OfferedTool> {
+        Vec::new()
+    }
 
     /// Waits until each server is connected, or has failed once, but not for long.
     async fn ready(&self) {}
 
-    /// Calls a tool with arguments that are a JSON object. The time limit is the caller's.
-    async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure>;
-}
-
-/// Several sources of tools. The first one with a name has it.
-#[async_trait]
-impl Tools for Vec<Arc<dyn Tools>> {
-    fn offered(&self) -> Vec<OfferedTool> {
-        self.iter().flat_map(|tools| tools.offered()).collect()
+    /// Calls the tool of this name with arguments that are a JSON object. The time limit is the caller's.
+    async fn call(&self, _: &str, _: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
+        Err(Failure::NotMade("there are no tools".into()))
     }
 
-    async fn ready(&self) {
-        for tools in self {
-            tools.ready().await;
-        }
+    /// What operators see: the servers as they are now, ordered by name.
+    fn review(&self) -> ToolsView {
+        ToolsView::default()
     }
 
-    async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
-        let has_it = |tools: &&Arc<dyn Tools>| tools.offered().iter().any(|offered| offered.tool.name == name);
-        match self.iter().find(has_it) {
-            Some(tools) => tools.call(name, arguments).await,
-            None => Err(Failure::NotMade("there is no such tool any more".into())),
-        }
+    /// Accepts tools for operators, so that they may be offered from now on and after restarts. Returns [`Refused::Conflict`] if a tool has changed
+    /// since it was shown.
+    async fn accept(&self, _: AcceptedTools) -> Result<ToolsView, Refused> {
+        Err(Refused::not_found("there are no tools"))
     }
 }
 
@@ -73,17 +67,6 @@ pub enum Failure {
     NotMade(Arc<str>),
     /// The connection ended after the call was sent. Whether the call had an effect is unknown.
     Unknown(Arc<str>),
-}
-
-/// Shows the servers of tools, and accepts tools, for operators.
-#[async_trait]
-pub trait ToolReview: Send + Sync + 'static {
-    /// The servers as they are now, ordered by name.
-    fn review(&self) -> ToolsView;
-
-    /// Accepts tools, so that they may be offered from now on and after restarts. Returns [`Refused::Conflict`] if a tool has changed since it was
-    /// shown.
-    async fn accept(&self, accepted: AcceptedTools) -> Result<ToolsView, Refused>;
 }
 
 /// Web search, and the servers of tools.
@@ -128,21 +111,7 @@ pub struct ToolView {
     pub accepted: Option<AcceptedTool>,
     /// Why the tool cannot be used, whether it is accepted or not.
     pub problem: Option<String>,
-    pub right: ToolRight,
-}
-
-/// Whose right a call of a tool is, by the settings `tools.rights`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ToolRight {
-    /// Who may cause a call: `everyone`, `roles`, `operators` or `nobody`.
-    pub allow: String,
-    /// The ids of roles, if `allow` is `roles`.
-    pub roles: Vec<Arc<str>>,
-    /// Whether a person must confirm each call: `never` or `always`.
-    pub confirm: String,
-    /// Who confirms it besides operators: ids of roles, and `cause` for the person who asked.
-    #[serde(default)]
-    pub approvers: Vec<Arc<str>>,
+    pub right: Right,
 }
 
 /// Whether a tool may be offered.
@@ -177,24 +146,4 @@ pub struct AcceptedTools {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTools;
 
-#[async_trait]
-impl Tools for NoTools {
-    fn offered(&self) -> Vec<OfferedTool> {
-        Vec::new()
-    }
-
-    async fn call(&self, _: &str, _: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
-        Err(Failure::NotMade("there are no tools".into()))
-    }
-}
-
-#[async_trait]
-impl ToolReview for NoTools {
-    fn review(&self) -> ToolsView {
-        ToolsView::default()
-    }
-
-    async fn accept(&self, _: AcceptedTools) -> Result<ToolsView, Refused> {
-        Err(Refused::not_found("there are no tools"))
-    }
-}
+impl Tools for NoTools {}

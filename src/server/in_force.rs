@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
@@ -28,19 +28,19 @@ use crate::settings::{Loaded, Problem, Settings};
 
 /// The settings of a running server.
 pub(super) struct InForce {
-    context: ActorContext,
-    dialects: Dialects,
+    pub(super) context: ActorContext,
+    pub(super) dialects: Dialects,
     /// The data folder.
-    data: PathBuf,
+    pub(super) data: PathBuf,
     /// Copies the files into the store, if there are standby nodes.
-    copies: Option<Copies>,
-    maintenance: Arc<dyn StoreMaintenance>,
+    pub(super) copies: Option<Copies>,
+    pub(super) maintenance: Arc<dyn StoreMaintenance>,
     pub(super) reloading: Arc<Reloading>,
     /// What makes companions, for Discord's commands.
-    companions: OnceLock<Arc<dyn CompanionSetup>>,
+    pub(super) companions: Arc<dyn CompanionSetup>,
     /// The servers of tools.
-    tools: OnceLock<Arc<ToolSet>>,
-    state: Arc<Mutex<State>>,
+    pub(super) tools: Arc<ToolSet>,
+    pub(super) state: Arc<Mutex<State>>,
 }
 
 #[derive(Clone)]
@@ -64,39 +64,6 @@ impl State {
 }
 
 impl InForce {
-    pub(super) fn new(
-        context: ActorContext,
-        dialects: Dialects,
-        data: PathBuf,
-        copies: Option<Copies>,
-        maintenance: Arc<dyn StoreMaintenance>,
-        reloading: Arc<Reloading>,
-        state: State,
-    ) -> Self {
-        let state = Arc::new(Mutex::new(state));
-        Self {
-            context,
-            dialects,
-            data,
-            copies,
-            maintenance,
-            reloading,
-            companions: OnceLock::new(),
-            tools: OnceLock::new(),
-            state,
-        }
-    }
-
-    /// Sets what makes companions, once, at the start.
-    pub(super) fn set_companions(&self, companions: Arc<dyn CompanionSetup>) {
-        let _ = self.companions.set(companions);
-    }
-
-    /// Sets the servers of tools, once, at the start.
-    pub(super) fn set_tools(&self, tools: Arc<ToolSet>) {
-        let _ = self.tools.set(tools);
-    }
-
     pub(super) async fn state(&self) -> State {
         self.state.lock().await.clone()
     }
@@ -152,10 +119,8 @@ impl InForce {
                 Some(discord::join(&self.context, &settings, &self.maintenance).map_err(|problem| refused("discord.", problem))?)
             }
         };
-        if let Some((companions, commands)) =
-            self.companions.get().zip(joined.as_ref().and_then(|joined| joined.commands.as_ref()))
-        {
-            commands.set_companions(companions.clone());
+        if let Some(commands) = joined.as_ref().and_then(|joined| joined.commands.as_ref()) {
+            commands.set_companions(self.companions.clone());
         }
         let (context, is_written) = (self.context.clone(), new.is_some());
         self.change(
@@ -182,15 +147,15 @@ impl InForce {
     pub(super) async fn read_again(&self, turn: &Turn) -> Vec<String> {
         let refused = match self.reloading.read(turn, None, |_| ()).await {
             Ok(loaded) => {
-                let (tools, new) = (self.tools.get(), &loaded.settings.tools);
-                let of_tools = |used: Result<(), Problem>| used.map_err(|problem| self::refused("tools.", problem));
-                let checked = of_tools(tools.map_or(Ok(()), |tools| tools.check(new)));
+                let new = &loaded.settings.tools;
                 // A new server is live only after the rights to its tools.
-                let used = match checked {
-                    Ok(()) => self.use_settings(&loaded, None).await,
-                    refused => refused,
-                };
-                used.and_then(|()| of_tools(tools.map_or(Ok(()), |tools| tools.use_settings(new)))).err()
+                match self.tools.prepare(new).map_err(|problem| self::refused("tools.", problem)) {
+                    Ok(prepared) => {
+                        let used = self.use_settings(&loaded, None).await;
+                        used.map(|()| self.tools.use_settings(new, prepared)).err()
+                    }
+                    Err(refused) => Some(refused),
+                }
             }
             // The companions cannot be read either, which is reported below.
             Err(_) => None,

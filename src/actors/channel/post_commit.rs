@@ -1,13 +1,9 @@
 //! The actions of the channel after the commit of a batch of events: asking questions, starting replies, publishing States,
 //! writing spans.
 
-use ractor::RpcReplyPort;
-
 use super::traces::TraceRecord;
-use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::domain::event::{Event, Made, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::reminders::NotSet;
 use crate::domain::vote::State as Ballot;
 use crate::ports::voice_call::CallEffect;
 
@@ -25,17 +21,10 @@ pub(super) enum PostCommitAction {
     Reply {
         ticket: Ticket,
     },
-    /// Make this call of a tool, if it has not ended.
-    MakeCall {
+    /// Make this call of a tool, or go on after it: with its reply, and with the event that a confirmed one has ended.
+    FollowCall {
         call: Ticket,
-    },
-    /// Go on with this reply, if all its calls have ended.
-    SettleCalls {
-        ticket: Ticket,
-    },
-    /// Enter the end of this confirmed call as an event.
-    AnnounceCall {
-        call: Ticket,
+        reply: Ticket,
     },
     /// Cancel this question or judgement, or stop this reply and its delivery.
     Stop {
@@ -51,13 +40,8 @@ pub(super) enum PostCommitAction {
     },
     /// Publish this State.
     Publish(Box<Ballot>),
-    /// Confirm to an external caller that the request is committed.
-    Confirm(RpcReplyPort<Result<(), VoteError>>),
-    /// Return the number of a reminder that is set to its caller.
-    ReminderSet {
-        number: u64,
-        reply: RpcReplyPort<Result<u64, NotSet>>,
-    },
+    /// Tell an external caller that the request is committed.
+    Confirm(Box<dyn FnOnce() + Send>),
     EndRound(Box<RoundClosed>),
     /// Show that a wish to speak, a turn or a reply was dropped.
     ShowDropped {
@@ -103,15 +87,13 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
                 actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))));
             }
             Event::ToolCalled(called) => {
-                actions.extend(called.is_made().then_some(PostCommitAction::MakeCall { call: called.call }));
-                actions.push(PostCommitAction::SettleCalls { ticket: called.ticket });
+                actions.push(PostCommitAction::FollowCall { call: called.call, reply: called.ticket });
             }
             Event::ToolConfirmed(confirmed) if confirmed.is_confirmed => {
-                actions.push(PostCommitAction::MakeCall { call: confirmed.call });
+                actions.push(PostCommitAction::FollowCall { call: confirmed.call, reply: confirmed.ticket });
             }
             Event::ToolAnswered(answered) => {
-                actions.push(PostCommitAction::SettleCalls { ticket: answered.ticket });
-                actions.push(PostCommitAction::AnnounceCall { call: answered.call });
+                actions.push(PostCommitAction::FollowCall { call: answered.call, reply: answered.ticket });
             }
             Event::RoundClosed(closed) => actions.push(PostCommitAction::EndRound(Box::new(closed.clone()))),
             _ => {}

@@ -1,23 +1,24 @@
 //! Announces reminders that are due by the machine's clock, and posts those that no companion acknowledges (docs/design/reminders.md).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::RpcReplyPort;
+use tokio::time::sleep;
 
 use super::State;
 use super::channel_context::ChannelContext;
 use super::post_commit::PostCommitAction;
 use crate::actors::companion::tools;
 use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::conversation::{Conversation, Input};
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::{Address, Message};
 use crate::domain::moment::Moment;
-use crate::domain::policy::zone::Zone;
-use crate::domain::reminders::{KIND, NotSet, Reading, Reminder, Wanted, due};
+use crate::domain::reminders::{KIND, NewReminder, NotSet, Reading, Reminder, Wanted};
 use crate::domain::tools::{ToolCalled, Who};
 use crate::journal::reader::Reader;
 use crate::ports::chat_platform::insist;
@@ -28,33 +29,45 @@ const PAUSE: Duration = Duration::from_secs(600);
 /// After this time a reminder that cannot be posted is given up.
 const MOST_TRIED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The reminders whose event is on its way to the journal (false), and those that are being posted plainly (true).
 #[derive(Default)]
-pub(super) struct Reminding(BTreeSet<(u64, bool)>);
+pub(super) struct Reminding {
+    /// The reminders whose event is on its way to the journal.
+    announced: BTreeSet<u64>,
+    /// Those that are being posted plainly.
+    posted: BTreeMap<u64, OwnedTask>,
+}
 
 impl Reminding {
     /// When the next reminder must be announced, by the machine's clock.
     pub(super) fn next_due(&self, conversation: &Conversation) -> Option<Moment> {
-        conversation.reminders().next_due(|number| self.0.contains(&(number, false)))
+        conversation.reminders().next_due(|number| self.announced.contains(&number))
     }
 }
 
 impl State {
-    /// Sets a reminder. Its number is returned once it is committed.
-    pub(super) fn set_reminder(&mut self, reminder: Reminder, reply: RpcReplyPort<Result<u64, NotSet>>) {
+    /// Sets a reminder. It is returned once it is committed.
+    pub(super) fn set_reminder(&mut self, wanted: NewReminder, reply: RpcReplyPort<Result<(Reminder, Reading), NotSet>>) {
         if self.restoring.is_some() {
             // Dropped, so that the caller tries again.
             return;
         }
-        if let Err(not_set) = self.conversation.reminders().check(&PersonId::from(&*reminder.of.id)) {
-            // The caller may have stopped waiting.
-            return drop(reply.send(Err(not_set)));
+        let planned = self.planned(wanted);
+        let is_set = planned.is_ok();
+        if let Ok((reminder, _)) = &planned {
+            self.step(Input::Remind(Box::new(reminder.clone())));
         }
-        self.step(Input::Remind(Box::new(reminder)));
-        let number = self.conversation.reminders().newest();
-        if let Some(actions) = self.journal.newest_actions() {
-            actions.push(PostCommitAction::ReminderSet { number, reply });
+        // The caller may have stopped waiting.
+        let tell = move || drop(reply.send(planned));
+        match self.journal.newest_actions().filter(|_| is_set) {
+            Some(actions) => actions.push(PostCommitAction::Confirm(Box::new(tell))),
+            None => tell(),
         }
+    }
+
+    fn planned(&self, wanted: NewReminder) -> Result<(Reminder, Reading), NotSet> {
+        let settings = self.channel.context.in_force();
+        let guild = settings.prompt.zone_of(&self.channel.key.guild);
+        self.conversation.reminders().planned(wanted, self.channel.machine_time(), guild)
     }
 
     /// Looks up what a call of the tool `remind` needs from the store. The channel then makes it.
@@ -108,14 +121,10 @@ impl State {
                 Ok(format!("reminder {number} is cancelled"))
             }
             Wanted::Set { text, at, in_minutes } => {
-                reminders.check(person).map_err(|not_set| not_set.to_string())?;
-                let own_zone = zone.as_deref().and_then(Zone::parse);
-                let own_zone = own_zone.as_ref().map_or(guild, Zone::time_zone);
-                let (due, reading) = due(at.as_deref(), in_minutes, self.channel.machine_time(), own_zone)
-                    .map_err(|not_set| not_set.to_string())?;
                 let asked = self.conversation.turns().owed_reply(called.ticket).and_then(|owed| owed.message);
-                let (number, companion) = (reminders.newest() + 1, Some(called.companion.clone()));
-                let reminder = Reminder { number, of: self.conversation.person(person), text, due, zone, asked, companion };
+                let (of, companion) = (self.conversation.person(person), Some(called.companion.clone()));
+                let wanted = NewReminder { of, text, at, in_minutes, zone, companion, asked };
+                let (reminder, reading) = self.planned(wanted).map_err(|not_set| not_set.to_string())?;
                 let shift = match reading {
                     Reading::Plain => "",
                     Reading::Skipped => {
@@ -123,7 +132,7 @@ impl State {
                     }
                     Reading::Twice => "; clocks show that time twice on that day, and the first one counts",
                 };
-                let answer = format!("reminder {number} is set for {}{shift}", reminder.local(guild));
+                let answer = format!("reminder {} is set for {}{shift}", reminder.number, reminder.local(guild));
                 effects.push(Event::ReminderSet(Box::new(reminder)));
                 Ok(answer)
             }
@@ -134,64 +143,43 @@ impl State {
     /// first waits for the requests of its predecessor.
     pub(super) fn follow_reminders(&mut self) {
         let (now, reminders) = (self.channel.machine_time(), self.conversation.reminders());
-        let (open, announced): (BTreeSet<_>, BTreeSet<_>) =
-            (reminders.open().map(|one| one.number).collect(), reminders.announced().map(|(_, one)| one.number).collect());
-        self.reminding.0.retain(|(number, is_plain)| if *is_plain { announced.contains(number) } else { open.contains(number) });
+        self.reminding.announced.retain(|number| reminders.open().any(|one| one.number == *number));
+        self.reminding.posted.retain(|number, _| reminders.announced().any(|(_, one)| one.number == *number));
         for reminder in reminders.open().filter(|reminder| reminder.due <= now) {
-            if self.reminding.0.insert((reminder.number, false)) {
+            if self.reminding.announced.insert(reminder.number) {
                 reminded(&self.channel.context.recorder, self.channel.key.channel.as_str(), reminder, now);
                 let address = Address { companions: reminder.companion.iter().cloned().collect(), ..Address::default() };
                 journal(Message { address, ..message(reminder, "reminders.due", &self.channel) }, &self.channel);
             }
         }
         for reminder in self.conversation.unacknowledged_reminders() {
-            if self.reminding.0.insert((reminder.number, true)) {
-                post(reminder, &self.channel);
-            }
+            // Like its events, it ends with the channel. The next one posts it again.
+            self.reminding.posted.entry(reminder.number).or_insert_with(|| {
+                let posting = tokio::spawn(post(reminder.clone(), self.channel.clone()));
+                posting.into()
+            });
         }
-    }
-
-    /// Handles the end of an attempt to post a reminder on a platform.
-    pub(super) fn reminder_posted(&mut self, number: u64, is_posted: bool) {
-        let announced = self.conversation.reminders().announced().find(|(_, reminder)| reminder.number == number);
-        let Some(reminder) = announced.map(|(_, reminder)| reminder) else { return };
-        if is_posted {
-            return journal(plain(reminder, &self.channel), &self.channel);
-        }
-        if self.channel.machine_time().since(reminder.due) > MOST_TRIED {
-            tracing::error!(channel = %self.channel.shown(), number, "a reminder is given up, because it could not be posted for a day");
-            return self.channel.accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, None);
-        }
-        let retry = move || ChannelMessage::RetryReminder(number);
-        drop(self.channel.actor.send_after(PAUSE, retry));
-    }
-
-    pub(super) fn retry_reminder(&mut self, number: u64) {
-        self.reminding.0.remove(&(number, true));
-        self.follow_reminders();
     }
 }
 
-/// Posts a reminder as a sentence of the server.
-fn post(reminder: &Reminder, channel: &ChannelContext) {
-    let message = plain(reminder, channel);
+/// Posts a reminder as a sentence of the server, then journals it. On a platform, it tries that for a day.
+async fn post(reminder: Reminder, channel: ChannelContext) {
     let number = reminder.number;
     tracing::info!(channel = %channel.shown(), number, "no companion acknowledges a reminder; the server posts it");
-    let Some(platform) = channel.platform() else { return journal(message, channel) };
-    let channel = channel.clone();
-    tokio::spawn(async move {
+    loop {
+        let message = Message { background: true, ..message(&reminder, "reminders.plain", &channel) };
+        let Some(platform) = channel.platform() else { return journal(message, &channel) };
         let nonce = format!("{}/reminder/{number}", channel.key.channel);
-        let posted = insist(|| platform.announce(&channel.key.channel, &message.text, &nonce)).await;
-        if let Err(error) = &posted {
-            tracing::warn!(channel = %channel.shown(), number, %error, "a reminder could not be posted; it is tried again in ten minutes");
+        let Err(error) = insist(|| platform.announce(&channel.key.channel, &message.text, &nonce)).await else {
+            return journal(message, &channel);
+        };
+        tracing::warn!(channel = %channel.shown(), number, %error, "a reminder could not be posted; it is tried again in ten minutes");
+        if channel.machine_time().since(reminder.due) > MOST_TRIED {
+            tracing::error!(channel = %channel.shown(), number, "a reminder is given up, because it could not be posted for a day");
+            return channel.accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, None);
         }
-        // A channel that has stopped posts it again when it restarts.
-        let _ = channel.actor.cast(ChannelMessage::ReminderPosted { number, is_posted: posted.is_ok() });
-    });
-}
-
-fn plain(reminder: &Reminder, channel: &ChannelContext) -> Message {
-    Message { background: true, ..message(reminder, "reminders.plain", channel) }
+        sleep(PAUSE).await;
+    }
 }
 
 /// The message that announces a reminder, in the language of the channel.

@@ -7,7 +7,7 @@ use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
 use crate::actors::companion::reply;
-use crate::actors::messages::companion::{Begun, HistoryRange, ReplyCalls, Statement};
+use crate::actors::messages::companion::{Begun, HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
@@ -132,13 +132,7 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
     let made = statement_of(&of, conversation);
     let goal = if *continues { Goal::Continuation } else { Goal::Statement };
-    let calls = ReplyCalls {
-        cause: conversation.cause_of(owed),
-        has_external_answer: conversation.has_external_answer(owed),
-        made: conversation.calls_of(owed).filter(|call| call.called.ticket == *ticket).count(),
-        own: conversation.calls_of(owed).cloned().collect(),
-        unreported: conversation.unreported_calls(companion, Some(owed)).cloned().collect(),
-    };
+    let calls = conversation.reply_calls(companion, Some(owed), conversation.cause_of(owed));
     let input = StatementInput { reason: why.clone(), tries: *tries, is_spoken, goal, ..made.input };
     Statement { input, calls: Some(calls), ..made }
 }
@@ -156,9 +150,7 @@ pub(super) fn statement_or_pass(
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
     let cause = conversation.cause(evaluation.trigger, Some(evaluation.message), &messages);
-    let unreported = conversation.unreported_calls(companion, None).cloned().collect();
-    let has_external_answer = conversation.has_earlier_external_answer(companion, None);
-    let calls = ReplyCalls { cause, has_external_answer, unreported, ..ReplyCalls::default() };
+    let calls = conversation.reply_calls(companion, None, cause);
     let input = StatementInput { is_spoken, may_pass: true, ..made.input };
     (!messages.is_empty()).then_some(Statement { input, calls: Some(calls), ..made })
 }
@@ -212,11 +204,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
         about_risk: false,
     };
     let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
-    let summary_upto = conversation.summary().upto;
-    Statement {
-        input: StatementInput { input, summary_upto, is_anew: conversation.summary().is_anew(), ..StatementInput::default() },
-        history,
-        cleared: conversation.summary().covers_after(),
-        calls: None,
-    }
+    let summary = conversation.summary();
+    let input = StatementInput { input, summary_upto: summary.upto, is_anew: summary.is_anew(), ..StatementInput::default() };
+    Statement { input, history, cleared: summary.covers_after(), calls: None }
 }

@@ -225,9 +225,7 @@ fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
     let replies = conversation.turns().owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
     let rounds = conversation.turns().rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
     let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Ask { tickets: vec![ticket] });
-    let made = conversation.calls().iter().filter(|call| call.is_running());
-    let made = made.map(|call| PostCommitAction::MakeCall { call: call.called.call });
-    let announced = conversation.calls().iter().filter(|call| call.awaits_event());
-    let announced = announced.map(|call| PostCommitAction::AnnounceCall { call: call.called.call });
-    rounds.chain(questions).chain(replies).chain(judgement).chain(made).chain(announced).collect()
+    let calls = conversation.calls().iter().filter(|call| call.is_running() || call.awaits_event());
+    let calls = calls.map(|known| PostCommitAction::FollowCall { call: known.called.call, reply: known.called.ticket });
+    rounds.chain(questions).chain(replies).chain(judgement).chain(calls).collect()
 }

@@ -119,16 +119,12 @@ impl State {
                 }
             }
             PostCommitAction::Reply { ticket } => self.reply(ticket),
-            PostCommitAction::MakeCall { call } => self.make_call(call),
-            PostCommitAction::SettleCalls { ticket } => self.calls_settled(ticket),
-            PostCommitAction::AnnounceCall { call } => self.announce_call(call),
+            PostCommitAction::FollowCall { call, reply } => self.follow_call(call, reply),
             PostCommitAction::Stop { ticket } => self.cancel(ticket),
             PostCommitAction::Help { message } => self.help.offer(message, &self.conversation, &self.channel),
             PostCommitAction::AcknowledgeStop { message } => stopping::acknowledge(message, &self.channel),
             PostCommitAction::Publish(ballot) => self.rounds.publish(*ballot),
-            // The caller may have stopped waiting.
-            PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),
-            PostCommitAction::ReminderSet { number, reply } => drop(reply.send(Ok(number))),
+            PostCommitAction::Confirm(tell) => tell(),
             PostCommitAction::EndRound(closed) => self.rounds.end(*closed),
             PostCommitAction::ShowDropped { companion, ticket } => notes::show_dropped(&companion, ticket, &self.channel),
             PostCommitAction::Call(effect) => voice::play_on_record(effect, &self.conversation, &self.channel),

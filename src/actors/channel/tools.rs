@@ -9,33 +9,26 @@ use tokio::sync::oneshot;
 
 use super::State;
 use super::channel_context::ChannelContext;
-use crate::actors::companion::tools::{self, outcome_text};
-use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
+use crate::actors::companion::tools;
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::recall::Stretch;
-use crate::domain::conversation::{Conversation, EVENT_ID, Input, KnownCall, Output, WantedCalls};
+use crate::domain::conversation::{Conversation, EVENT_ID, Input, Output, WantedCalls};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Role};
-use crate::domain::text::escaped;
-use crate::domain::tools::{CONFIRMED_CALL, CallAnswer, CallOutcome, Effect, StatementCall};
-use crate::ports::chat_platform::{CallOffer, insist};
+use crate::domain::tools::{CONFIRMED_CALL, CallOutcome, Effect, KnownCall, StatementCall};
+use crate::ports::chat_platform::insist;
 use crate::ports::language_model::Request;
 
 /// The replies that wait for the ends of their calls.
 #[derive(Default)]
-pub(super) struct WaitingReplies(HashMap<Ticket, oneshot::Sender<CallsEnd>>);
+pub(super) struct WaitingReplies(HashMap<Ticket, oneshot::Sender<()>>);
 
 impl State {
     /// Handles an answer that asks for calls. Its model call belongs to the reply.
-    pub(super) fn calls_wanted(
-        &mut self,
-        wanted: WantedCalls,
-        asked: &Request,
-        outcome: &Outcome,
-        reply: oneshot::Sender<CallsEnd>,
-    ) {
+    pub(super) fn calls_wanted(&mut self, wanted: WantedCalls, asked: &Request, outcome: &Outcome, reply: oneshot::Sender<()>) {
         let ticket = wanted.ticket;
         if self.conversation.turns().owed_reply(ticket).is_none() {
             // The reply is not waited for: its actor is about to end.
@@ -49,9 +42,20 @@ impl State {
         self.carry_out(outputs);
     }
 
-    /// Makes a call that is on record, unless it has ended.
-    pub(super) fn make_call(&self, call: Ticket) {
-        let Some(known) = self.conversation.call(call).filter(|known| known.is_running()).cloned() else { return };
+    /// Makes a call that is on record, or goes on after it.
+    pub(super) fn follow_call(&mut self, call: Ticket, reply: Ticket) {
+        let known = self.conversation.call(call).cloned();
+        if let Some(known) = known.as_ref().filter(|known| known.is_running()) {
+            return self.make_call(known.clone());
+        }
+        self.calls_settled(reply);
+        if let Some(known) = known.filter(KnownCall::awaits_event) {
+            self.announce_call(&known);
+        }
+    }
+
+    fn make_call(&self, known: KnownCall) {
+        let call = known.called.call;
         if known.called.effect == Effect::Journal {
             return self.begin_reminder_call(call, known.called.cause.as_ref());
         }
@@ -64,24 +68,14 @@ impl State {
         });
     }
 
-    pub(super) fn call_ended(&mut self, call: Ticket, answer: CallAnswer) {
-        self.step(Input::CallEnded { call, answer, effects: Vec::new() });
-    }
-
     /// Goes on with a reply whose calls have all ended: its model is asked again, or the reply starts if it waited for calls of an earlier attempt.
-    pub(super) fn calls_settled(&mut self, ticket: Ticket) {
+    fn calls_settled(&mut self, ticket: Ticket) {
         if self.conversation.awaits_calls(ticket) {
             return;
         }
-        let now = self.now();
         match self.waiting.0.remove(&ticket) {
-            Some(reply) => {
-                let is_open = |call: &KnownCall| call.called.ticket == ticket && call.is_open(now);
-                let has_proposed = self.conversation.calls().iter().any(is_open);
-                let end = if has_proposed { CallsEnd::Proposed } else { CallsEnd::Ended };
-                // A reply that was cancelled does not wait.
-                let _ = reply.send(end);
-            }
+            // A reply that was cancelled does not wait.
+            Some(reply) => drop(reply.send(())),
             None if !self.replies.writes(ticket) => self.reply(ticket),
             None => {}
         }
@@ -108,24 +102,18 @@ impl State {
     }
 
     /// Enters the end of a confirmed call as an event that its companion acknowledges. It is recorded once, however often it is entered.
-    pub(super) fn announce_call(&self, call: Ticket) {
-        let Some(known) = self.conversation.call(call).filter(|known| known.awaits_event()) else { return };
-        let id: Arc<str> = format!("{EVENT_ID}{}", call.0).into();
-        let message = Message { id: Some(id.clone()), ..self.event_of(known) };
-        self.channel.accept(Event::Said { message, reply_to: None, reply: None, said_at: None }, Some(id));
-    }
-
-    /// The event that a confirmed call has ended. Its answer stands in the companion's next prompt.
-    fn event_of(&self, known: &KnownCall) -> Message {
+    fn announce_call(&self, known: &KnownCall) {
+        let id: Option<Arc<str>> = Some(format!("{EVENT_ID}{}", known.called.call.0).into());
         let language = self.channel.language();
         let outcome = known.answer.as_ref().map_or(CallOutcome::Unknown, |answer| answer.outcome);
-        let outcome = language.say(outcome_text(outcome), &[]);
+        // Its answer stands in the companion's next prompt.
+        let text = tools::sentence_about("calls.confirmed", &known.called.tool, outcome, language);
         let operator =
             || Author { id: "the operator".into(), name: language.say("calls.operator", &[]).into(), role: Role::Person };
         let from = known.by.as_ref().map_or_else(operator, |person| self.conversation.person(person));
-        let text = language.say("calls.confirmed", &[("tool", &known.called.tool), ("outcome", &outcome)]);
         let address = Address { companions: vec![known.called.companion.clone()], ..Address::default() };
-        Message { kind: Some(CONFIRMED_CALL.into()), address, ..Message::new(from, text.into()) }
+        let message = Message { id: id.clone(), kind: Some(CONFIRMED_CALL.into()), address, ..Message::new(from, text.into()) };
+        self.channel.accept(Event::Said { message, reply_to: None, reply: None, said_at: None }, id);
     }
 }
 
@@ -139,13 +127,10 @@ pub(super) fn offer_buttons(recorded: &Recorded, conversation: &Conversation, ch
         tokio::spawn(async move {
             let language = channel.language();
             let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
-            // Nothing in the arguments can end the block of code.
-            let arguments = escaped(&called.arguments, |_| false).replace('`', "\\u0060");
-            let text = format!("{question}\n```json\n{arguments}\n```");
+            let text = format!("{question}\n```json\n{}\n```", tools::as_code(&called.arguments));
             let (confirm, decline) = (language.say("calls.confirm", &[]), language.say("calls.decline", &[]));
-            let (channel_id, call) = (&channel.key.channel, called.call);
-            let offer = CallOffer { channel: channel_id, call, text: &text, confirm: &confirm, decline: &decline };
-            if let Err(error) = insist(|| platform.offer_call(&offer)).await {
+            let (call, labels) = (called.call, [&*confirm, &*decline]);
+            if let Err(error) = insist(|| platform.offer_call(&channel.key.channel, call, &text, labels)).await {
                 tracing::warn!(channel = %channel.shown(), %call, %error, "the buttons that confirm the call of a tool could not be posted");
             }
         });

@@ -14,10 +14,10 @@ use crate::actors::companion::files::{self, Files};
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
-use crate::actors::companion::tools::{self, Offer, Shown};
+use crate::actors::companion::tools::{self, Shown};
 use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
-use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Statement};
 use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::recall::{Older, Question, Stretch};
@@ -27,7 +27,7 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::card_macros::{self, People, User, expanded};
-use crate::domain::conversation::KnownCall;
+use crate::domain::conversation::Offer;
 use crate::domain::event::{Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
@@ -39,11 +39,11 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Answered, Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
-use crate::domain::text::escaped;
+use crate::domain::tools::KnownCall;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Written;
-use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage, ToolCall};
+use crate::ports::language_model::{self, Answer, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage, ToolCall};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::settings::safety::ModerationFails;
@@ -137,7 +137,7 @@ impl Actor for Reply {
         };
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers.clone(), pool.begins_in_thought(request.base()), view);
-        let (mut is_repeat, mut begun, mut goes_on, mut has_proposed) = (false, begun, false, false);
+        let (mut is_repeat, mut begun, mut next_pieces, mut has_called) = (false, begun, None, false);
         let standing = match reply.again.filter(|_| reply.continues) {
             Some(statement) => Reader::new(&*reply.context.store).said(&reply.channel_key, statement).await.ok().flatten(),
             None => None,
@@ -153,7 +153,7 @@ impl Actor for Reply {
                     writing.until(outcome).await
                 }
                 None => {
-                    let pieces = if std::mem::take(&mut goes_on) { writing.go_on() } else { writing.begin() };
+                    let pieces = next_pieces.take().unwrap_or_else(|| writing.begin());
                     let answer = pool.answer_or(request.clone(), priority, deadline, Some(pieces), unclaimed);
                     writing.until(answer).await
                 }
@@ -185,21 +185,18 @@ impl Actor for Reply {
                 && !request.newest().tools.is_empty()
             {
                 let words = reading.and_then(|reading| reading.words.ok());
-                match call_tools(offer, &calls, &settings, reply, request.clone(), outcome.clone()).await {
-                    Some(CallsEnd::Ended) => {
-                        writing.keep_spoken();
-                        request = lazy_request(&Source::of(reply), &settings, speakers.clone(), writing.said());
-                        goes_on = true;
-                        continue;
-                    }
-                    // The usage is on record with the calls.
-                    Some(CallsEnd::Proposed) => {
-                        outcome.facts = CallFacts { attempts: 0, usage: TokenUsage::default(), ..outcome.facts };
-                        has_proposed = true;
-                        break (outcome, words.ok_or(Nothing::Empty.code()));
-                    }
-                    None => return lose(reply, &myself),
+                if call_tools(offer, &calls, &settings, reply, request.clone(), outcome.clone()).await.is_none() {
+                    return lose(reply, &myself);
                 }
+                has_called = true;
+                if proposals(reply).await.is_some() {
+                    // The usage is on record with the calls.
+                    outcome.facts = CallFacts { attempts: 0, usage: TokenUsage::default(), ..outcome.facts };
+                    break (outcome, words.ok_or(Nothing::Empty.code()));
+                }
+                next_pieces = Some(writing.go_on());
+                request = lazy_request(&Source::of(reply), &settings, speakers.clone(), writing.said());
+                continue;
             }
             let words = reading.map(|reading| match reading.words {
                 // A continuation that only repeats what stands.
@@ -235,8 +232,13 @@ impl Actor for Reply {
             };
             break (outcome, text.or_else(|code| ended.ok_or(code)));
         };
-        has_proposed |= request.newest().extensions.get::<Offer>().is_some_and(|offer| offer.has_proposed);
-        let text = if has_proposed { with_proposals(text, reply).await } else { text };
+        // A reply that was interrupted may have called tools before.
+        has_called |= request.newest().messages.iter().any(|message| matches!(message.role, language_model::Role::Tool { .. }));
+        let proposals = if has_called { proposals(reply).await } else { None };
+        let text = match proposals {
+            Some(proposals) => Ok(with_proposals(text.ok(), &proposals)),
+            None => text,
+        };
         let said = writing.said().to_owned();
         if let Ok(text) = &text {
             writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
@@ -327,9 +329,9 @@ async fn call_tools(
     reply: &Arguments,
     asked: Arc<LazyRequest>,
     outcome: Outcome,
-) -> Option<CallsEnd> {
+) -> Option<()> {
     let settings = in_force(&reply.context, &reply.channel_key, &settings.id, &settings.model)?;
-    let wanted = offer.wanted((reply.ticket, calls), &settings, &reply.channel_key, &reply.context).await;
+    let wanted = tools::wanted(offer, (reply.ticket, calls), &settings, &reply.channel_key, &reply.context).await;
     let (sender, ended) = oneshot::channel();
     reply
         .channel
@@ -344,39 +346,39 @@ fn language_of(reply: &Arguments) -> Language {
     Language::of_code(spoken.as_deref().unwrap_or(&reply.context.in_force().speech.language)).unwrap_or_default()
 }
 
-/// The outcomes of the calls that a reply made, in sentences of the server, for a model that writes nothing about them. `None`: it made none.
-async fn ends_of_calls(reply: &Arguments) -> Option<String> {
-    let Statement { calls, .. } = (reply.statement)().await?;
-    let language = language_of(reply);
-    let sentence = |known: &KnownCall| {
-        if known.called.ticket == reply.ticket && known.called.refused.is_some() {
-            return Some(language.say("calls.refused", &[("tool", &known.called.tool)]));
-        }
-        let outcome = known.answer.as_ref().filter(|_| known.called.ticket == reply.ticket)?.outcome;
-        let outcome = language.say(tools::outcome_text(outcome), &[]);
-        Some(language.say("calls.made", &[("tool", &known.called.tool), ("outcome", &outcome)]))
-    };
-    let sentences: Vec<_> = calls?.own.iter().filter_map(sentence).collect();
+/// Sentences of the server about the calls of a reply, each in a line. `None`: there are none.
+async fn about_calls(reply: &Arguments, sentence: impl Fn(&KnownCall, Language) -> Option<String>) -> Option<String> {
+    let (Statement { calls, .. }, language) = ((reply.statement)().await?, language_of(reply));
+    let own = calls?.own.into_iter().filter(|call| call.called.ticket == reply.ticket);
+    let sentences: Vec<_> = own.filter_map(|call| sentence(&call, language)).collect();
     (!sentences.is_empty()).then(|| sentences.join("\n"))
 }
 
-/// Adds to a statement what would be done by the calls of its reply that wait for a confirmation, all of it.
-async fn with_proposals(text: Result<String, &'static str>, reply: &Arguments) -> Result<String, &'static str> {
-    let Some(Statement { calls: Some(calls), .. }) = (reply.statement)().await else { return text };
-    let (language, now) = (language_of(reply), reply.context.clock.now());
-    let sentence = |known: &KnownCall| {
-        // Nothing in the arguments can end the code.
-        let shown = escaped(&known.called.arguments, |_| false).replace('`', "\\u0060");
-        language.say("calls.proposed", &[("tool", &known.called.tool), ("arguments", &shown)])
+/// The outcomes of the calls that a reply made, for a model that writes nothing about them.
+async fn ends_of_calls(reply: &Arguments) -> Option<String> {
+    let sentence = |KnownCall { called, answer, .. }: &KnownCall, language: Language| match answer {
+        _ if called.refused.is_some() => Some(language.say("calls.refused", &[("tool", &called.tool)])),
+        Some(answer) => Some(tools::sentence_about("calls.made", &called.tool, answer.outcome, language)),
+        None => None,
     };
-    let open = calls.own.iter().filter(|call| call.called.ticket == reply.ticket && call.is_open(now));
-    let sentences = open.map(sentence).collect::<Vec<_>>().join("\n");
-    if sentences.is_empty() {
-        return text;
-    }
+    about_calls(reply, sentence).await
+}
+
+/// What would be done by the calls of a reply that wait for a confirmation, all of it.
+async fn proposals(reply: &Arguments) -> Option<String> {
+    let now = reply.context.clock.now();
+    let sentence = |call: &KnownCall, language: Language| {
+        let (tool, arguments) = (&call.called.tool, tools::as_code(&call.called.arguments));
+        call.is_open(now).then(|| language.say("calls.proposed", &[("tool", tool), ("arguments", &arguments)]))
+    };
+    about_calls(reply, sentence).await
+}
+
+fn with_proposals(words: Option<String>, proposals: &str) -> String {
+    let Some(words) = words else { return proposals.to_owned() };
     // A block of code that the model did not end.
-    let end = |words: &str| if words.matches("```").count() % 2 == 1 { "\n```" } else { "" };
-    Ok(text.map_or_else(|_| sentences.clone(), |words| [&words, end(&words), "\n\n", &sentences].concat()))
+    let end = if words.matches("```").count() % 2 == 1 { "\n```" } else { "" };
+    [&words, end, "\n\n", proposals].concat()
 }
 
 /// Ends an attempt without a result. The channel starts another one, if the reply is still owed.

@@ -1,84 +1,63 @@
 //! The tools of a companion: which a reply is offered, what people whose rights count may do, and how calls are made (docs/design/tools.md).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout};
 
 use super::history;
 use super::pictures::hash;
-use crate::actors::messages::companion::ReplyCalls;
 use crate::actors::recall::{Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::conversation::{KnownCall, WantedCall, WantedCalls};
+use crate::domain::conversation::{Offer, ReplyCalls, WantedCall, WantedCalls};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Author, Message, Sender};
 use crate::domain::prompt::{self, Said};
-use crate::domain::text::{first_bytes, one_line};
+use crate::domain::text::{escaped, first_bytes, one_line};
 use crate::domain::tools::built_in::{self, BuiltIn, text_argument};
 use crate::domain::tools::{
-    Allow, CAUSE, CallAnswer, CallOutcome, Cause, Effect, MOST_ANSWER, Offered, Right, Standing, Who, permission,
+    Allow, CAUSE, CallAnswer, CallOutcome, Confirm, Effect, KnownCall, MOST_ANSWER, Offered, Right, Standing, Who, permission,
 };
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Message as Turn, Part, Request, Role, Tool, ToolCall};
-use crate::ports::tools::{Answer, Failure};
+use crate::ports::tools::{Answer, Failure, OfferedTool};
 use crate::settings::companion::{Companion as Settings, MAX_TOOLS};
 use crate::telemetry::plain::Plain;
+use crate::texts::Language;
 
 /// The tokens of the messages that `recall` finds, and the characters of each.
 const RECALLED_TOKENS: usize = 600;
 const RECALLED_CHARS: usize = 400;
 
-/// The tools of a companion with their rights, for the calls of an answer. An extension of the request.
-#[derive(Clone)]
-pub struct Offer {
-    tools: Arc<[Offered]>,
-    /// The range of messages in the prompt.
-    shown: Option<(Seq, Seq)>,
-    /// The cause of the reply when the prompt was built, and whether the prompt has an answer from outside.
-    cause: Cause,
-    has_external_answer: bool,
-    /// Whether a call of the reply waited for a confirmation when the prompt was built, because the reply was interrupted after it.
-    pub has_proposed: bool,
+/// A sentence about how a call has ended.
+pub fn sentence_about(key: &str, tool: &str, outcome: CallOutcome, language: Language) -> String {
+    let outcome = language.say(&format!("calls.{outcome}"), &[]);
+    language.say(key, &[("tool", &tool), ("outcome", &outcome)])
 }
 
-/// The key of the words for how a call ended.
-pub const fn outcome_text(outcome: CallOutcome) -> &'static str {
-    match outcome {
-        CallOutcome::Answered => "calls.done",
-        CallOutcome::Failed => "calls.failed",
-        CallOutcome::NotMade => "calls.not_made",
-        CallOutcome::TimedOut => "calls.timeout",
-        CallOutcome::Unknown => "calls.unknown",
-    }
+/// Arguments as they are shown in code, which nothing in them can end.
+pub fn as_code(arguments: &str) -> String {
+    escaped(arguments, |_| false).replace('`', "\\u0060")
 }
 
 /// The tools of a companion, with the rights in force.
 pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offered)> {
     let in_force = context.in_force();
-    let right = |name: &str, usual| in_force.tools.rights.get(name).cloned().unwrap_or_default().or(usual);
-    static BUILT_IN: LazyLock<Vec<(BuiltIn, Tool, Arc<str>)>> = LazyLock::new(|| {
-        let tool = |own: BuiltIn| {
-            let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
-            let tool = Tool { name, description, parameters: own.parameters() };
-            let version = version(&tool, "");
-            (own, tool, version)
-        };
-        BuiltIn::ALL.into_iter().map(tool).collect()
-    });
-    let own = BUILT_IN.iter().map(|(own, tool, version)| {
-        let right = right(own.as_str(), own.usual_right());
-        let (name, effect, version) = (own.as_str().into(), own.effect(), version.clone());
-        (tool.clone(), Offered { name, effect, is_external: false, right, version })
+    let with_right = |tool: Tool, effect: Effect, usual: (Allow, Confirm), place: Option<&str>| {
+        let (name, version) = (Arc::from(&*tool.name), version(&tool, place.unwrap_or_default()));
+        let right = in_force.tools.rights.get(&name).cloned().unwrap_or_default().or(usual);
+        (tool, Offered { name, effect, is_external: place.is_some(), right, version })
+    };
+    let own = BuiltIn::ALL.into_iter().map(|own| {
+        let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
+        let tool = Tool { name, description, parameters: own.parameters() };
+        with_right(tool, own.effect(), Effect::ReadOnly.usual_right(), None)
     });
     let Some(wanted) = &companion.tools else { return own.collect() };
-    let external = context.tools.offered().into_iter().map(|offered| {
-        let effect = if offered.read_only { Effect::ReadOnly } else { Effect::Outside };
-        let right = right(&offered.tool.name, effect.usual_right());
-        let name = offered.tool.name.as_str().into();
-        let version = version(&offered.tool, &offered.place);
-        (offered.tool, Offered { name, effect, is_external: true, right, version })
+    let external = context.tools.offered().into_iter().map(|OfferedTool { tool, read_only, place }| {
+        let effect = if read_only { Effect::ReadOnly } else { Effect::Outside };
+        with_right(tool, effect, effect.usual_right(), Some(&place))
     });
     let all: Vec<_> = own.chain(external).collect();
     let known = wanted.iter().filter_map(|name| all.iter().find(|(_, offered)| offered.name == *name));
@@ -92,13 +71,14 @@ fn version(tool: &Tool, place: &str) -> Arc<str> {
 
 /// What people may do, as it stands now.
 pub async fn standings<'a>(
-    people: impl Iterator<Item = &'a Who>,
-    rights: &[&Right],
+    people: BTreeSet<&Who>,
+    mut offered: impl Iterator<Item = &'a Offered>,
     channel_key: &ChannelKey,
     context: &ActorContext,
 ) -> BTreeMap<Who, Standing> {
-    let names_roles = |right: &&Right| right.allow == Allow::Roles || right.approvers.iter().any(|by| **by != *CAUSE);
-    let with_roles = rights.iter().any(names_roles);
+    let with_roles = offered.any(|Offered { right: Right { allow, approvers, .. }, .. }| {
+        *allow == Allow::Roles || approvers.iter().any(|by| **by != *CAUSE)
+    });
     let mut standings = BTreeMap::new();
     for who in people {
         let standing = match context.platforms.of(&channel_key.channel) {
@@ -117,22 +97,6 @@ pub async fn standings<'a>(
     standings
 }
 
-/// The standing of the people whose rights count for a reply.
-pub async fn standings_for(
-    calls: &ReplyCalls,
-    offered: impl Iterator<Item = &Offered>,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
-) -> BTreeMap<Who, Standing> {
-    let rights: Vec<_> = offered.map(|offered| &offered.right).collect();
-    standings(people(&calls.cause).into_iter(), &rights, channel_key, context).await
-}
-
-/// The people whose rights may count.
-fn people(cause: &Cause) -> BTreeSet<&Who> {
-    cause.by.iter().chain(cause.authors.iter().flatten()).collect()
-}
-
 /// Adds the tools that a reply may call now to its request, and its calls so far. `said` is what it said before the calls.
 pub async fn add_to(
     mut request: Request,
@@ -147,18 +111,19 @@ pub async fn add_to(
         context.tools.ready().await;
     }
     let known = tools_of(companion, context);
-    let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
+    let (now, has_external_answer) = (context.clock.now(), calls.has_external_answer());
+    let standings = standings(calls.cause.people(), known.iter().map(|(_, offered)| offered), channel_key, context).await;
     let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
     // An answer of a tool is shown only to people who may call it, unless an approver or an operator confirmed the call.
     let may_read = |call: &&KnownCall| {
-        let right = known.iter().find(|(_, offered)| offered.name == call.called.tool).map(|(_, offered)| offered);
+        let mut of_tool = known.iter().map(|(_, offered)| offered).filter(|offered| offered.name == call.called.tool);
         call.confirmed == Some(true)
-            || right.is_none_or(|offered| {
+            || of_tool.all(|offered| {
                 offered.right.allow == Allow::Everyone || permission(offered, &calls.cause, false, standing).is_ok()
             })
     };
-    let unreported: Vec<_> = calls.unreported.iter().filter(may_read).map(KnownCall::end).collect();
-    let earlier = prompt::earlier_calls(&unreported, share);
+    let unreported: Vec<_> = calls.unreported.iter().filter(may_read).collect();
+    let earlier = prompt::earlier_calls(&unreported, now, share);
     if !earlier.is_empty() {
         request.sizes.push(("calls", prompt::tokens(&earlier)));
         request = request.ending_with([Part::Text(format!("\n\n{earlier}"))]);
@@ -170,24 +135,18 @@ pub async fn add_to(
         let is_json = serde_json::from_str::<Map<String, Value>>(&call.called.arguments).is_ok();
         let arguments = if is_json { call.called.arguments.to_string() } else { "{}".to_owned() };
         let tool_calls = vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments }];
-        let answer = prompt::call_end(call.end(), share / calls.own.len());
+        let answer = prompt::call_end(call, now, share / calls.own.len());
         request.sizes.push(("tool", prompt::tokens(&answer)));
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
         request.messages.push(Turn::text(Role::Tool { call_id: id }, answer));
     }
     request = request.with(calls.cause.clone());
-    let may = |offered: &Offered| permission(offered, &calls.cause, calls.has_external_answer, standing).is_ok();
+    let may = |offered: &Offered| permission(offered, &calls.cause, has_external_answer, standing).is_ok();
     if calls.made < context.in_force().tools.calls_per_reply {
         request.tools = known.iter().filter(|(_, offered)| may(offered)).map(|(tool, _)| tool.clone()).collect();
     }
-    let now = context.clock.now();
-    request.with(Offer {
-        tools: known.into_iter().map(|(_, offered)| offered).collect(),
-        shown,
-        cause: calls.cause.clone(),
-        has_external_answer: calls.has_external_answer,
-        has_proposed: calls.own.iter().any(|call| call.is_open(now)),
-    })
+    let tools = known.into_iter().map(|(_, offered)| offered).collect();
+    request.with(Offer { tools, shown, cause: calls.cause.clone(), has_external_answer })
 }
 
 /// The range of messages in a statement's prompt. An extension of the request.
@@ -196,41 +155,29 @@ pub struct Shown(pub Option<(Seq, Seq)>);
 
 impl Shown {
     pub fn of<'a>(said: impl Iterator<Item = &'a Said>) -> Self {
-        let range = |range: Option<(Seq, Seq)>, said: &Said| {
-            let (first, last) = range.unwrap_or((said.seq, said.seq));
-            Some((first.min(said.seq), last.max(said.seq)))
-        };
-        Self(said.fold(None, range))
+        let numbers: BTreeSet<Seq> = said.map(|said| said.seq).collect();
+        Self(numbers.first().copied().zip(numbers.last().copied()))
     }
 }
 
-impl Offer {
-    /// The calls that an answer asks for, under the rights in force now. A tool that was changed or taken away since is not offered any more.
-    pub async fn wanted(
-        &self,
-        (ticket, calls): (Ticket, &[ToolCall]),
-        companion: &Settings,
-        channel_key: &ChannelKey,
-        context: &ActorContext,
-    ) -> WantedCalls {
-        let in_force = tools_of(companion, context);
-        let was_offered = |now: &&Offered| self.tools.iter().any(|was| (&was.name, &was.version) == (&now.name, &now.version));
-        let offered: Vec<&Offered> = in_force.iter().map(|(_, offered)| offered).filter(was_offered).collect();
-        let wanted = |ToolCall { name, arguments, .. }: &ToolCall| WantedCall {
-            tool: name.as_str().into(),
-            arguments: arguments.as_str().into(),
-            offered: offered.iter().find(|offered| *offered.name == **name).copied().cloned(),
-        };
-        let rights: Vec<_> = offered.iter().map(|offered| &offered.right).collect();
-        WantedCalls {
-            ticket,
-            calls: calls.iter().map(wanted).collect(),
-            most: context.in_force().tools.calls_per_reply,
-            shown: self.shown,
-            standings: standings(people(&self.cause).into_iter(), &rights, channel_key, context).await,
-            cause: self.cause.clone(),
-            has_external_answer: self.has_external_answer,
-        }
+/// The calls that an answer asks for, under the rights in force now. A tool that was changed or taken away since is not offered any more.
+pub async fn wanted(
+    offer: &Offer,
+    (ticket, calls): (Ticket, &[ToolCall]),
+    companion: &Settings,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> WantedCalls {
+    let was_offered = |now: &Offered| offer.tools.iter().any(|was| (&was.name, &was.version) == (&now.name, &now.version));
+    let in_force = tools_of(companion, context).into_iter().map(|(_, offered)| offered);
+    let offer = Offer { tools: in_force.filter(was_offered).collect(), ..offer.clone() };
+    let wanted = |call: &ToolCall| WantedCall { tool: call.name.as_str().into(), arguments: call.arguments.as_str().into() };
+    WantedCalls {
+        ticket,
+        calls: calls.iter().map(wanted).collect(),
+        most: context.in_force().tools.calls_per_reply,
+        standings: standings(offer.cause.people(), offer.tools.iter(), channel_key, context).await,
+        offer,
     }
 }
 
@@ -244,21 +191,19 @@ pub async fn make(call: &KnownCall, stretch: Stretch, channel_key: &ChannelKey, 
     let made = async {
         match BuiltIn::of(&called.tool).filter(|_| !called.is_external) {
             Some(own) => answered(own_answer(own, &arguments, stretch, channel_key, context).await, None),
-            None => match called_once_ready(&called.tool, arguments, context).await {
-                Ok(Answer { text, bytes, is_error }) => answered(if is_error { Err(text) } else { Ok(text) }, Some(bytes)),
-                Err(Failure::NotMade(why)) => ended(CallOutcome::NotMade, &why, None),
-                Err(Failure::Unknown(why)) => ended(CallOutcome::Unknown, &why, None),
-            },
+            None => {
+                // After a restart, calls that may be repeated wait until their server is connected again.
+                context.tools.ready().await;
+                match context.tools.call(&called.tool, arguments).await {
+                    Ok(Answer { text, bytes, is_error }) => answered(if is_error { Err(text) } else { Ok(text) }, Some(bytes)),
+                    Err(Failure::NotMade(why)) => ended(CallOutcome::NotMade, &why, None),
+                    Err(Failure::Unknown(why)) => ended(CallOutcome::Unknown, &why, None),
+                }
+            }
         }
     };
     let answer = timeout(limit, made).await.unwrap_or_else(|_| CallAnswer::without_text(CallOutcome::TimedOut, 0));
     CallAnswer { ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), ..answer }
-}
-
-/// After a restart, calls that may be repeated wait until their server is connected again.
-async fn called_once_ready(tool: &str, arguments: Map<String, Value>, context: &ActorContext) -> Result<Answer, Failure> {
-    context.tools.ready().await;
-    context.tools.call(tool, arguments).await
 }
 
 /// The end of a call with this answer, or with what is wrong with its arguments.

@@ -20,6 +20,16 @@ pub(super) enum View {
     Spoken(Speaking),
 }
 
+impl View {
+    fn restart(&mut self) {
+        match self {
+            Self::Unseen => {}
+            Self::Shown(shown) => shown.restart(),
+            Self::Spoken(speaking) => speaking.restart(),
+        }
+    }
+}
+
 /// A statement that is being written.
 pub(super) struct Writing {
     /// The speakers whose names end the statement. Complete once the prompt is built.
@@ -54,8 +64,8 @@ impl Writing {
         sender
     }
 
-    /// Ends an answer that calls tools. The words of a spoken reply remain. Other text is dropped.
-    pub(super) fn keep_spoken(&mut self) {
+    /// Ends an answer that calls tools, and starts the next call to the model. The words of a spoken reply remain. Other text is dropped.
+    pub(super) fn go_on(&mut self) -> UnboundedSender<Draft> {
         let words = self.reader.take().map(|reader| reader.finish().words.unwrap_or_default()).unwrap_or_default();
         match &mut self.view {
             View::Spoken(speaking) => {
@@ -70,10 +80,6 @@ impl Writing {
         }
         self.raw.clear();
         (self.passed, self.restarts) = (0, 0);
-    }
-
-    /// Starts the call that follows [`Self::keep_spoken`]. Returns the sender for the pieces of its answer.
-    pub(super) fn go_on(&mut self) -> UnboundedSender<Draft> {
         let (sender, pieces) = unbounded_channel();
         self.pieces = Some(pieces);
         sender
@@ -123,11 +129,7 @@ impl Writing {
         }
         self.raw.clear();
         (self.reader, self.passed, self.restarts) = (None, 0, 0);
-        match &mut self.view {
-            View::Unseen => {}
-            View::Shown(shown) => shown.restart(),
-            View::Spoken(speaking) => speaking.restart(),
-        }
+        self.view.restart();
     }
 
     /// Whether no sentence was sent to the channel.
@@ -190,11 +192,7 @@ impl Writing {
         self.raw.push_str(&more);
         if reader.restarts() > self.restarts {
             (self.passed, self.restarts) = (0, reader.restarts());
-            match &mut self.view {
-                View::Unseen => {}
-                View::Shown(shown) => shown.restart(),
-                View::Spoken(speaking) => speaking.restart(),
-            }
+            self.view.restart();
         }
         let more = &reader.words()[self.passed..];
         match &mut self.view {

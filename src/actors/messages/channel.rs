@@ -19,7 +19,7 @@ use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::notice::Owed;
-use crate::domain::reminders::{NotSet, Reminder};
+use crate::domain::reminders::{NewReminder, NotSet, Reading, Reminder};
 use crate::domain::tools::CallAnswer;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
@@ -68,7 +68,7 @@ pub enum ChannelMessage {
     /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
     /// The model that writes a reply asks for calls of tools. Answered once they have ended.
-    CallsWanted { wanted: Box<WantedCalls>, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<CallsEnd> },
+    CallsWanted { wanted: Box<WantedCalls>, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<()> },
     /// A call has ended.
     CallEnded { call: Ticket, answer: CallAnswer },
     /// A person who may do so confirms or declines a call. Answered once that is journaled.
@@ -87,13 +87,9 @@ pub enum ChannelMessage {
     /// Write a draft of a message by this person. Nothing of it is on record but its usage. Answered with the text, or a stable error code.
     Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<Arc<str>, Arc<str>>> },
     /// Set a reminder, which gets the next number. Dropped by a channel that is not restored.
-    Remind { reminder: Box<Reminder>, reply: RpcReplyPort<Result<u64, NotSet>> },
+    Remind { wanted: Box<NewReminder>, reply: RpcReplyPort<Result<(Reminder, Reading), NotSet>> },
     /// Make this call of the tool `remind`, for a person with this time zone. `None`: the guild's.
     ReminderCall { call: Ticket, zone: Option<Arc<str>> },
-    /// A reminder that no companion acknowledged was posted on its platform, or could not be.
-    ReminderPosted { number: u64, is_posted: bool },
-    /// Try again to post a reminder.
-    RetryReminder(u64),
     /// A statement was posted on a platform, or could not be.
     Delivered { ticket: Ticket, delivered: Box<Delivered> },
     /// A delivery's actor has ended. All of its messages came before this one.
@@ -140,15 +136,6 @@ pub enum ChannelMessage {
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
-}
-
-/// How the calls that a reply asked for have ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallsEnd {
-    /// The model is asked again.
-    Ended,
-    /// Some wait for a confirmation, which ends the reply.
-    Proposed,
 }
 
 /// The outcome of the recognition of a voice note.

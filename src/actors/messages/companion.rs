@@ -10,12 +10,11 @@ use tokio::time::Instant;
 use super::channel::ChannelMessage;
 use super::models::{CallFacts, CallId, Outcome};
 use super::reply::{Dropped, Reply};
-use crate::domain::conversation::KnownCall;
+use crate::domain::conversation::ReplyCalls;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, StatementInput};
 use crate::domain::raw_answer::Speakers;
-use crate::domain::tools::Cause;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Draft, LazyRequest};
 
@@ -33,20 +32,6 @@ pub struct Statement {
     pub cleared: Seq,
     /// The calls of tools of the reply. `None`: it can make none.
     pub calls: Option<ReplyCalls>,
-}
-
-/// The calls of tools of a reply, and whose right it has to more of them.
-#[derive(Clone, Default)]
-pub struct ReplyCalls {
-    pub cause: Cause,
-    /// An answer from outside is among them.
-    pub has_external_answer: bool,
-    /// The number of calls that the reply asked for, all its attempts together.
-    pub made: usize,
-    /// The calls so far, and those of the statement that it replaces.
-    pub own: Vec<KnownCall>,
-    /// Earlier calls of the companion, whose ends it has not been told.
-    pub unreported: Vec<KnownCall>,
 }
 
 impl Statement {

@@ -38,7 +38,7 @@ use crate::ports::gateway::Gateways;
 use crate::ports::lease::{Lease, Unlimited};
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
-use crate::ports::tools::Tools;
+use crate::ports::tools::{NoTools, Tools};
 use crate::ports::voice_call::VoiceCalls;
 use crate::settings::{Settings, console};
 use crate::telemetry::instruments::kinds::Counted;
@@ -170,7 +170,7 @@ impl ActorContext {
             clock,
             rng,
             pool: Pool::new(&settings.models, models, move || finder.find(&PoolKey())),
-            tools: Arc::new(Vec::new()),
+            tools: Arc::new(NoTools),
             moderation: None,
             directory,
             hub: Hub::new(),

@@ -15,9 +15,9 @@ use super::problem::Problem;
 use super::validation;
 use crate::domain::id::{CompanionId, PersonId};
 use crate::domain::message::Author;
-use crate::domain::reminders::MOST_CHARS;
+use crate::domain::reminders::{MOST_CHARS, NewReminder};
 use crate::ports::backend::guest_service::Amount;
-use crate::ports::backend::reminder_service::{NewReminder, ReminderSet, ReminderView};
+use crate::ports::backend::reminder_service::{ReminderSet, ReminderView};
 use crate::ports::backend::room::RoomId;
 
 /// The open reminders of a room.

@@ -12,7 +12,7 @@ use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::model_setup::ModelSetup;
 use crate::ports::nodes::{Nodes, NodesView};
 use crate::ports::settings_setup::SettingsSetup;
-use crate::ports::tools::ToolReview;
+use crate::ports::tools::Tools;
 
 /// The time after which a client should try again while the store is closed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub enum Served {
         settings: Arc<dyn SettingsSetup>,
         companions: Arc<dyn CompanionSetup>,
         nodes: Arc<dyn Nodes>,
-        tools: Arc<dyn ToolReview>,
+        tools: Arc<dyn Tools>,
     },
     /// The core is not running, because another node owns the store.
     StandingBy(Arc<dyn Nodes>),
@@ -38,47 +38,30 @@ pub enum Served {
     Closed(Box<dyn Fn() -> String + Send + Sync>),
 }
 
+/// Parts of the core, each with the reason if the core is not running.
+macro_rules! parts_of_core {
+    ($($part:ident: $Part:ty),+) => {
+        impl Common {
+            $(pub(super) fn $part(&self) -> Result<&$Part, Refused> {
+                match &self.served {
+                    Served::Core { $part, .. } => Ok(&**$part),
+                    Served::Closed(progress) => Err(closed(&progress())),
+                    Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
+                }
+            })+
+        }
+    };
+}
+
+parts_of_core! {
+    backend: Backend,
+    models: dyn ModelSetup,
+    settings: dyn SettingsSetup,
+    companions: dyn CompanionSetup,
+    tools: dyn Tools
+}
+
 impl Common {
-    pub(super) fn backend(&self) -> Result<&Backend, Refused> {
-        match &self.served {
-            Served::Core { backend, .. } => Ok(backend),
-            Served::Closed(progress) => Err(closed(&progress())),
-            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
-        }
-    }
-
-    pub(super) fn models(&self) -> Result<&dyn ModelSetup, Refused> {
-        match &self.served {
-            Served::Core { models, .. } => Ok(&**models),
-            Served::Closed(progress) => Err(closed(&progress())),
-            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
-        }
-    }
-
-    pub(super) fn settings(&self) -> Result<&dyn SettingsSetup, Refused> {
-        match &self.served {
-            Served::Core { settings, .. } => Ok(&**settings),
-            Served::Closed(progress) => Err(closed(&progress())),
-            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
-        }
-    }
-
-    pub(super) fn companions(&self) -> Result<&dyn CompanionSetup, Refused> {
-        match &self.served {
-            Served::Core { companions, .. } => Ok(&**companions),
-            Served::Closed(progress) => Err(closed(&progress())),
-            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
-        }
-    }
-
-    pub(super) fn tools(&self) -> Result<&dyn ToolReview, Refused> {
-        match &self.served {
-            Served::Core { tools, .. } => Ok(&**tools),
-            Served::Closed(progress) => Err(closed(&progress())),
-            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
-        }
-    }
-
     /// The nodes that share the store.
     ///
     /// # Errors

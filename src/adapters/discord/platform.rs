@@ -29,10 +29,10 @@ use super::webhooks::Webhooks;
 use super::wire;
 pub use super::wire::Bot;
 use crate::domain::attachment::Attachment;
-use crate::domain::id::{ChannelId, GuildId, PersonId};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Ticket};
 use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
-use crate::ports::chat_platform::{CallOffer, Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
+use crate::ports::chat_platform::{Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
 use crate::ports::clock::Clock;
 use crate::ports::lease::Lease;
 use crate::ports::notes::NoteError;
@@ -293,8 +293,7 @@ impl ChatPlatform for Discord {
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
-        let channel = Snowflake::of_channel(&part.channel);
-        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", part.channel)))?;
+        let channel = to_post_in(&part.channel)?;
         // An empty part is not the channel's fault, so it is not recorded as a delivery error.
         let rendered = self.rendered_part(channel, &part.text, part.notice.as_deref());
         let rendered = rendered.ok_or_else(|| NotSent::Refused("nothing in the text is visible".to_owned()))?;
@@ -347,9 +346,7 @@ impl ChatPlatform for Discord {
     }
 
     async fn announce(&self, channel: &ChannelId, text: &str, nonce: &str) -> Result<(), NotSent> {
-        let channel =
-            Snowflake::of_channel(channel).ok_or_else(|| NotSent::Refused(format!("{channel} is not a channel of Discord")))?;
-        self.post_as_bot(channel, text, nonce).await
+        self.post_as_bot(to_post_in(channel)?, text, nonce).await
     }
 
     async fn file(&self, channel: &ChannelId, message: &str, file: Option<&Attachment>) -> Result<Vec<u8>, NotRead> {
@@ -360,8 +357,7 @@ impl ChatPlatform for Discord {
     }
 
     async fn offer_help(&self, help: &Help<'_>) -> Result<(), NotSent> {
-        let channel = Snowflake::of_channel(help.channel);
-        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", help.channel)))?;
+        let channel = to_post_in(help.channel)?;
         let nonce = format!("{channel}/help/{}", help.message);
         if Snowflake::of_direct_guild(help.guild).is_some() {
             return self.post_as_bot(channel, help.text, &nonce).await;
@@ -377,12 +373,11 @@ impl ChatPlatform for Discord {
         Some(member.roles.iter().map(|role| role.to_string().into()).collect())
     }
 
-    async fn offer_call(&self, offer: &CallOffer<'_>) -> Result<(), NotSent> {
-        let channel = Snowflake::of_channel(offer.channel);
-        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", offer.channel)))?;
-        let buttons = [(offer.confirm, CONFIRM_CALL), (offer.decline, DECLINE_CALL)];
-        let buttons = buttons.map(|(label, id)| (label.to_owned(), format!("{id}{}", offer.call)));
-        self.post_with_buttons(channel, offer.text, &buttons, &format!("{channel}/call/{}", offer.call)).await
+    async fn offer_call(&self, channel: &ChannelId, call: Ticket, text: &str, [yes, no]: [&str; 2]) -> Result<(), NotSent> {
+        let channel = to_post_in(channel)?;
+        let buttons = [(yes, CONFIRM_CALL), (no, DECLINE_CALL)];
+        let buttons = buttons.map(|(label, id)| (label.to_owned(), format!("{id}{call}")));
+        self.post_with_buttons(channel, text, &buttons, &format!("{channel}/call/{call}")).await
     }
 
     fn title(&self, channel: &ChannelId) -> Option<String> {
@@ -450,6 +445,10 @@ impl Discord {
     pub(super) const fn acknowledges_stop(&self) -> bool {
         self.acknowledges_stop
     }
+}
+
+fn to_post_in(channel: &ChannelId) -> Result<Snowflake, NotSent> {
+    Snowflake::of_channel(channel).ok_or_else(|| NotSent::Refused(format!("{channel} is not a channel of Discord")))
 }
 
 /// Whether a part is a message of the bot itself.

@@ -3,12 +3,10 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 use crate::domain::text::seen;
+use crate::domain::tools::MOST_ANSWER;
 use crate::ports::tools::Answer;
 
-/// The most bytes of a result.
-pub(crate) const MAX_BYTES: usize = 8 * 1024;
-
-/// A text that grows up to [`MAX_BYTES`].
+/// A text that grows up to [`MOST_ANSWER`] bytes.
 #[derive(Default)]
 pub(crate) struct Text {
     text: String,
@@ -24,7 +22,7 @@ impl Text {
         let visible = seen(paragraph).map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c });
         let begin = (!self.text.is_empty()).then_some('\n');
         for c in begin.into_iter().chain(visible) {
-            self.is_full |= self.text.len() + c.len_utf8() > MAX_BYTES;
+            self.is_full |= self.text.len() + c.len_utf8() > MOST_ANSWER;
             if self.is_full {
                 return;
             }

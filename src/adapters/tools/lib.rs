@@ -14,7 +14,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,11 +35,11 @@ use self::connection::Target;
 use self::listed::SEPARATOR;
 use self::lock::Lock;
 use self::search::Search;
-use self::server::Server;
+use self::server::Kept;
 use crate::domain::tools::RightSetting;
 use crate::ports::backend::Refused;
 use crate::ports::clock::Clock;
-use crate::ports::tools::{AcceptedTool, AcceptedTools, Answer, Failure, OfferedTool, ToolReview, Tools, ToolsView};
+use crate::ports::tools::{AcceptedTool, AcceptedTools, Answer, Failure, OfferedTool, Tools, ToolsView};
 use crate::settings::Problem;
 use crate::settings::tools::Tools as Settings;
 use crate::settings::tools::server::ToolServer;
@@ -58,8 +58,8 @@ pub struct ToolSet {
 #[derive(Default)]
 struct InForce {
     rights: BTreeMap<Arc<str>, RightSetting>,
-    search: Option<Search>,
-    servers: BTreeMap<Arc<str>, Server>,
+    search: Option<Arc<Search>>,
+    servers: BTreeMap<Arc<str>, Kept>,
 }
 
 /// The names of the tools that were accepted, by the file in this data folder.
@@ -67,8 +67,12 @@ pub fn accepted_names(data: &Path) -> Vec<String> {
     Lock::read(data).names()
 }
 
-/// Servers that are to be connected, by name.
-type Starting = BTreeMap<Arc<str>, (ToolServer, Target)>;
+/// What settings need.
+pub struct Prepared {
+    search: Option<Search>,
+    /// The servers that are to be connected, by name.
+    starting: BTreeMap<Arc<str>, (ToolServer, Target)>,
+}
 
 /// How long replies wait for servers that were not tried yet.
 const READY_WITHIN: Duration = Duration::from_secs(5);
@@ -86,54 +90,45 @@ impl ToolSet {
     ) -> Result<Self, Problem> {
         let lock = Arc::new(Lock::read(data));
         let set = Self { data: data.into(), clock, authorities, lock, in_force: RwLock::default() };
-        set.use_settings(settings)?;
+        set.use_settings(settings, set.prepare(settings)?);
         Ok(set)
     }
 
     /// Uses these settings from now on. Servers whose settings are the same stay connected.
-    ///
-    /// # Errors
-    /// Returns an error if a setting cannot be used. Then nothing changes.
-    pub fn use_settings(&self, settings: &Settings) -> Result<(), Problem> {
-        let (search, starting) = self.prepare(settings)?;
+    pub fn use_settings(&self, settings: &Settings, Prepared { search, starting }: Prepared) {
         let mut in_force = self.in_force.write();
-        (in_force.search, in_force.rights) = (search, settings.rights.clone());
+        (in_force.search, in_force.rights) = (search.map(Arc::new), settings.rights.clone());
         in_force.servers.retain(|name, _| settings.servers.contains_key(name) && !starting.contains_key(name));
         let started = starting.into_iter().map(|(name, (settings, target))| {
-            let server = Server::start(name.clone(), settings, target, self.lock.clone(), self.clock.clone());
-            (name, server)
+            let kept = Kept::start(name.clone(), settings, target, self.lock.clone(), self.clock.clone());
+            (name, kept)
         });
         in_force.servers.extend(started);
-        Ok(())
     }
 
-    /// Checks whether these settings can be used.
+    /// Prepares the use of these settings.
     ///
     /// # Errors
     /// Returns an error if a setting cannot be used.
-    pub fn check(&self, settings: &Settings) -> Result<(), Problem> {
-        self.prepare(settings).map(drop)
-    }
-
-    /// The search of these settings, and the servers that are to be connected for them.
-    fn prepare(&self, settings: &Settings) -> Result<(Option<Search>, Starting), Problem> {
+    pub fn prepare(&self, settings: &Settings) -> Result<Prepared, Problem> {
         let search = settings.search_url()?.map(|url| Search::new(url, &self.authorities, self.clock.clone())).transpose()?;
         let mut starting = BTreeMap::new();
         for (name, server) in &settings.servers {
-            if !self.in_force.read().servers.get(name).is_some_and(|known| known.has(server)) {
+            if !self.in_force.read().servers.get(name).is_some_and(|known| known.server.has(server)) {
                 let keyed = |problem: Problem| Problem { key: format!("servers.{name}.{}", problem.key), ..problem };
                 let target = Target::new(name, server, &self.data, &self.authorities).map_err(keyed)?;
                 starting.insert(name.clone(), (server.clone(), target));
             }
         }
-        Ok((search, starting))
+        Ok(Prepared { search, starting })
     }
 
     /// Waits until each server is connected, or has failed once.
     pub async fn tried(&self) {
-        let waiting: Vec<_> = self.in_force.read().servers.values().map(Server::tried).collect();
-        for server in waiting {
-            server.await;
+        let states: Vec<_> = self.in_force.read().servers.values().map(|kept| kept.server.state.subscribe()).collect();
+        for mut state in states {
+            // A server that is gone is not waited for.
+            let _ = state.wait_for(|state| state.is_tried).await;
         }
     }
 }
@@ -142,8 +137,8 @@ impl ToolSet {
 impl Tools for ToolSet {
     fn offered(&self) -> Vec<OfferedTool> {
         let in_force = self.in_force.read();
-        let search = in_force.search.iter().filter_map(Search::offered);
-        search.chain(in_force.servers.values().flat_map(Server::offered)).collect()
+        let search = in_force.search.iter().filter_map(|search| search.offered());
+        search.chain(in_force.servers.values().flat_map(|kept| kept.server.offered())).collect()
     }
 
     async fn ready(&self) {
@@ -154,22 +149,19 @@ impl Tools for ToolSet {
     async fn call(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, Failure> {
         let unknown = || Failure::NotMade(format!("there is no tool {name}").into());
         // The lock is not held during the call.
-        let Some((server, tool)) = name.split_once(SEPARATOR) else {
+        let Some((server, _)) = name.split_once(SEPARATOR) else {
             let search = self.in_force.read().search.clone().filter(|_| name == search::NAME).ok_or_else(unknown)?;
             return search.call(&arguments).await;
         };
-        let call = self.in_force.read().servers.get(server).ok_or_else(unknown)?.begin(tool)?;
-        call.make(arguments).await
+        let server = self.in_force.read().servers.get(server).ok_or_else(unknown)?.server.clone();
+        server.call(name, arguments).await
     }
-}
 
-#[async_trait]
-impl ToolReview for ToolSet {
     fn review(&self) -> ToolsView {
         let in_force = self.in_force.read();
         ToolsView {
             search: in_force.search.as_ref().map(|search| search.host().to_owned()),
-            servers: in_force.servers.values().map(|server| server.view(&in_force.rights)).collect(),
+            servers: in_force.servers.values().map(|kept| kept.server.view(&in_force.rights)).collect(),
             problem: self.lock.problem(),
         }
     }
@@ -191,13 +183,12 @@ impl ToolReview for ToolSet {
             new.insert(name, AcceptedTool { hash, description, read_only: tool.read_only, parameters });
         }
         // What connected servers no longer have is forgotten, and so are servers that are gone.
-        let listed: BTreeSet<_> = listed.into_keys().map(str::to_owned).collect();
-        let silent: BTreeSet<_> =
-            view.servers.iter().filter(|server| !server.connected).map(|server| server.name.clone()).collect();
-        let lock = self.lock.clone();
         let is_kept = move |name: &str| {
-            listed.contains(name) || name.split_once(SEPARATOR).is_some_and(|(server, _)| silent.contains(server))
+            let is_of = |server: &str| name.split_once(SEPARATOR).is_some_and(|(of, _)| of == server);
+            let mut servers = view.servers.iter().filter(|server| is_of(&server.name));
+            servers.any(|server| !server.connected || server.tools.iter().any(|tool| tool.name == name))
         };
+        let lock = self.lock.clone();
         let writing = tokio::task::spawn_blocking(move || lock.accept(new, is_kept));
         let written = writing.await.map_err(io::Error::other).flatten();
         written.map_err(|error| Refused::unavailable(format!("the accepted tools cannot be written: {error}")))?;

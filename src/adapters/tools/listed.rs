@@ -1,8 +1,5 @@
 //! Checks what a server says about its tools, and identifies each version of a tool by a hash.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA256, digest};
 use rmcp::model::Tool as Described;
 use serde_json::{Value, json};
@@ -44,11 +41,8 @@ impl Listed {
         let read_only = tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or_default();
         let mut version = json!({ "name": tool.name, "description": description, "schema": parameters, "read_only": read_only });
         version.sort_all_objects();
-        let mut hash = String::new();
-        for byte in digest(&SHA256, version.to_string().as_bytes()).as_ref() {
-            // Writing to a String does not fail.
-            let _ = write!(hash, "{byte:02x}");
-        }
+        let hash = digest(&SHA256, version.to_string().as_bytes());
+        let hash = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let name: String = tool.name.chars().map(|c| if matches!(c, '.' | '/') { '_' } else { c }).collect();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let problem = if name.is_empty() || !name.chars().all(is_plain) {
@@ -88,14 +82,8 @@ pub(crate) fn listed(server: &str, tools: Vec<Described>) -> Vec<Listed> {
     listed.sort_by(|a, b| (&a.name, &a.hash).cmp(&(&b.name, &b.hash)));
     // Some servers repeat their only page.
     listed.dedup_by(|a, b| a.name == b.name && a.hash == b.hash);
-    let mut counts = BTreeMap::<_, usize>::new();
-    for tool in &listed {
-        *counts.entry(tool.name.clone()).or_default() += 1;
-    }
-    for tool in &mut listed {
-        if counts.get(&tool.name).is_some_and(|count| *count > 1) {
-            tool.problem = Some("another tool of the server has the same name");
-        }
+    for of_one_name in listed.chunk_by_mut(|a, b| a.name == b.name).filter(|tools| tools.len() > 1) {
+        of_one_name.iter_mut().for_each(|tool| tool.problem = Some("another tool of the server has the same name"));
     }
     listed
 }

@@ -53,7 +53,7 @@ impl Lock {
     }
 
     pub(crate) fn accepts(&self, name: &str, hash: &str) -> bool {
-        self.accepted.read().as_ref().is_ok_and(|accepted| accepted.get(name).is_some_and(|tool| tool.hash == hash))
+        self.accepted(name).is_some_and(|tool| tool.hash == hash)
     }
 
     /// Adds accepted tools, and keeps those of the others that are to be kept.

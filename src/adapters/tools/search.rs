@@ -34,10 +34,7 @@ const MAX_SNIPPET_CHARS: usize = 400;
 const COOL_DOWN: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
-#[derive(Clone)]
-pub(crate) struct Search(Arc<Service>);
-
-struct Service {
+pub(crate) struct Search {
     url: Url,
     client: Client,
     clock: Arc<dyn Clock>,
@@ -60,15 +57,22 @@ struct Found {
 }
 
 /// Why there are no results.
-enum NoResults {
-    /// The service was not reached.
-    NotSent(String),
-    /// It did not answer.
-    Lost(String),
-    /// It answered with an error. It asked for the pause.
-    Failed(String, Option<Duration>),
-    /// It refuses, for a reason that does not pass.
-    Refused(String),
+struct NoResults {
+    reason: String,
+    /// Whether the service was reached.
+    is_sent: bool,
+    /// Whether it failed, and with what pause. A refusal, whose reason does not pass, is none.
+    verdict: Verdict,
+}
+
+impl NoResults {
+    fn failed(reason: impl Into<String>, pause: Option<Duration>) -> Self {
+        Self { reason: reason.into(), is_sent: true, verdict: Verdict::Failing(pause) }
+    }
+
+    fn refused(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_sent: true, verdict: Verdict::Alive }
+    }
 }
 
 impl Search {
@@ -78,11 +82,11 @@ impl Search {
         let client = Client::new(&url, http_client::builder(&url, authorities).http1_only(), None);
         let client =
             client.map_err(|error| Problem::new("search_url", format!("cannot be used: {}", http_client::reason(&error))))?;
-        Ok(Self(Arc::new(Service { url, client, clock, breaker: Mutex::new(Breaker::new(1, COOL_DOWN)) })))
+        Ok(Self { url, client, clock, breaker: Mutex::new(Breaker::new(1, COOL_DOWN)) })
     }
 
     pub(crate) fn host(&self) -> &str {
-        self.0.url.host_str().unwrap_or_default()
+        self.url.host_str().unwrap_or_default()
     }
 
     /// The tool, unless the service rests after a failure.
@@ -97,12 +101,10 @@ impl Search {
             "Search the web. Returns titles, addresses and snippets of at most five pages. Name the pages that you use."
                 .to_owned();
         let tool = Tool { name: NAME.to_owned(), description, parameters };
-        let Service { breaker, clock, .. } = &*self.0;
-        breaker.lock().allows_call(clock.now()).then_some(OfferedTool { tool, read_only: true, place: self.host().into() })
+        self.allows_call().then_some(OfferedTool { tool, read_only: true, place: self.host().into() })
     }
 
     pub(crate) async fn call(&self, arguments: &Map<String, Value>) -> Result<Answer, Failure> {
-        let Service { breaker, clock, .. } = &*self.0;
         let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
         let query = one_line(query, MAX_QUERY_CHARS);
         let mut text = Text::default();
@@ -110,26 +112,24 @@ impl Search {
             text.add("The argument query is missing: give a few words to search for.");
             return Ok(text.answer(true));
         }
-        if !breaker.lock().allows_call(clock.now()) {
+        if !self.allows_call() {
             return Err(Failure::NotMade("the search failed a moment ago; it rests for a while".into()));
         }
-        let is_probe = breaker.lock().started(clock.now());
-        let outcome = timeout(TIMEOUT, self.0.results(&query)).await;
-        let outcome =
-            outcome.unwrap_or_else(|_| Err(NoResults::Lost(format!("it did not answer within {} seconds", TIMEOUT.as_secs()))));
-        let verdict = match &outcome {
-            Ok(_) | Err(NoResults::Refused(_)) => Verdict::Alive,
-            Err(NoResults::Failed(_, pause)) => Verdict::Failing(*pause),
-            Err(NoResults::NotSent(_) | NoResults::Lost(_)) => Verdict::Failing(None),
-        };
-        breaker.lock().ended(clock.now(), is_probe, verdict);
+        let is_probe = self.breaker.lock().started(self.clock.now());
+        let late = || NoResults::failed(format!("it did not answer within {} seconds", TIMEOUT.as_secs()), None);
+        let outcome = timeout(TIMEOUT, self.results(&query)).await.unwrap_or_else(|_| Err(late()));
+        let verdict = outcome.as_ref().err().map_or(Verdict::Alive, |none| none.verdict);
+        self.breaker.lock().ended(self.clock.now(), is_probe, verdict);
         let results = match outcome {
             Ok(results) => results,
-            Err(NoResults::NotSent(reason)) => return Err(Failure::NotMade(self.about(&reason).into())),
-            // A search changes nothing, so it does not matter whether it was begun.
-            Err(NoResults::Lost(reason) | NoResults::Failed(reason, _) | NoResults::Refused(reason)) => {
+            Err(NoResults { reason, is_sent, .. }) => {
+                let about = format!("the search service {}: {reason}", self.host());
+                if !is_sent {
+                    return Err(Failure::NotMade(about.into()));
+                }
+                // A search changes nothing, so it does not matter whether it was begun.
                 tracing::warn!(reason, "the search service returned no results");
-                text.add(&self.about(&reason));
+                text.add(&about);
                 return Ok(text.answer(true));
             }
         };
@@ -146,54 +146,45 @@ impl Search {
         Ok(text.answer(false))
     }
 
-    fn about(&self, reason: &str) -> String {
-        format!("the search service {}: {reason}", self.host())
+    fn allows_call(&self) -> bool {
+        self.breaker.lock().allows_call(self.clock.now())
     }
-}
 
-impl Service {
     async fn results(&self, query: &str) -> Result<Vec<Found>, NoResults> {
         let mut url = self.url.clone();
         url.set_path(&format!("{}/search", self.url.path().trim_end_matches('/')));
         url.query_pairs_mut().append_pair("q", query).append_pair("format", "json");
-        let response = self.client.send(self.client.request(Method::GET, url)).await.map_err(|error| match error.is_connect {
-            true => NoResults::NotSent(error.reason),
-            false => NoResults::Lost(error.reason),
-        })?;
-        match response.status() {
-            StatusCode::OK => {}
+        let response = self.client.send(self.client.request(Method::GET, url)).await;
+        let response =
+            response.map_err(|error| NoResults { is_sent: !error.is_connect, ..NoResults::failed(error.reason, None) })?;
+        let pause = pause(response.headers());
+        Err(match response.status() {
+            StatusCode::OK => {
+                let read = serde_json::from_slice::<Results>(&body(response).await?);
+                return read.map(|read| read.results).map_err(|_| {
+                    NoResults::refused("its answer is not the JSON of a SearXNG; tools.search_url must be that of one")
+                });
+            }
             StatusCode::TOO_MANY_REQUESTS => {
-                let pause = pause(response.headers());
                 let again =
                     pause.map_or_else(String::new, |pause| format!("; it asks for a pause of {} seconds", pause.as_secs()));
-                return Err(NoResults::Failed(format!("it gets too many requests (429){again}"), pause));
+                NoResults::failed(format!("it gets too many requests (429){again}"), pause)
             }
-            StatusCode::FORBIDDEN => {
-                let reason =
-                    "it refuses (403): add json to search.formats in its settings.yml, and see whether its limiter is on";
-                return Err(NoResults::Refused(reason.to_owned()));
-            }
-            status if status.is_server_error() => {
-                return Err(NoResults::Failed(format!("it answered {status}"), pause(response.headers())));
-            }
-            status => {
-                return Err(NoResults::Refused(format!("it answered {status}; tools.search_url must be that of a SearXNG")));
-            }
-        }
-        let body = body(response).await?;
-        let results = serde_json::from_slice::<Results>(&body).map_err(|_| {
-            NoResults::Refused("its answer is not the JSON of a SearXNG; tools.search_url must be that of one".to_owned())
-        })?;
-        Ok(results.results)
+            StatusCode::FORBIDDEN => NoResults::refused(
+                "it refuses (403): add json to search.formats in its settings.yml, and see whether its limiter is on",
+            ),
+            status if status.is_server_error() => NoResults::failed(format!("it answered {status}"), pause),
+            status => NoResults::refused(format!("it answered {status}; tools.search_url must be that of a SearXNG")),
+        })
     }
 }
 
 /// Reads a body that is not too long.
 async fn body(mut response: Response) -> Result<Vec<u8>, NoResults> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| NoResults::Lost(http_client::reason(&error)))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| NoResults::failed(http_client::reason(&error), None))? {
         if body.len() + chunk.len() > MAX_BYTES {
-            return Err(NoResults::Refused(format!("its answer has more than {MAX_BYTES} bytes")));
+            return Err(NoResults::refused(format!("its answer has more than {MAX_BYTES} bytes")));
         }
         body.extend_from_slice(&chunk);
     }

@@ -13,18 +13,18 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParam
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::connection::{Connection, Target, http_error, reason};
 use super::content::{self, Text};
-use super::listed::{Listed, SEPARATOR, listed};
+use super::listed::{Listed, listed};
 use super::lock::Lock;
 use crate::domain::breaker::{Breaker, BreakerState, Verdict};
 use crate::domain::tools::{Effect, RightSetting};
 use crate::ports::clock::Clock;
-use crate::ports::tools::{Answer, Failure, OfferedTool, ToolRight, ToolServerView, ToolState, ToolView};
+use crate::ports::tools::{Answer, Failure, OfferedTool, ToolServerView, ToolState, ToolView};
 use crate::settings::tools::server::ToolServer;
 
 /// The time limits for connecting, and for listing the tools.
@@ -52,55 +52,44 @@ const COOL_DOWN: Duration = Duration::from_secs(30);
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 /// A server that is kept connected until this is dropped.
-pub(crate) struct Server {
-    shared: Arc<Shared>,
+pub(crate) struct Kept {
+    pub(crate) server: Arc<Server>,
     keeper: JoinHandle<()>,
 }
 
-struct Shared {
+pub(crate) struct Server {
     name: Arc<str>,
     settings: ToolServer,
     target: Target,
     lock: Arc<Lock>,
     clock: Arc<dyn Clock>,
-    state: watch::Sender<State>,
+    pub(crate) state: watch::Sender<State>,
     breaker: Mutex<Breaker>,
     places: Semaphore,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Whether connecting was tried.
-    is_tried: bool,
-    link: Option<Link>,
+    /// Whether it is connected, or has failed once.
+    pub(crate) is_tried: bool,
+    pub(crate) link: Option<Link>,
     about: Option<String>,
-    problem: Option<Arc<str>>,
+    pub(crate) problem: Option<Arc<str>>,
     /// The tools as they were listed last.
     tools: Vec<Arc<Listed>>,
 }
 
-#[cfg(test)]
-impl State {
-    pub(crate) const fn is_connected(&self) -> bool {
-        self.link.is_some()
-    }
-
-    pub(crate) const fn has_failed(&self) -> bool {
-        self.link.is_none() && self.problem.is_some()
-    }
-}
-
 /// A connection that can be used for calls.
 #[derive(Clone)]
-struct Link {
+pub(crate) struct Link {
     peer: Peer<RoleClient>,
     /// Gets the reason when a call finds the connection broken.
-    broken: watch::Sender<Option<String>>,
+    broken: mpsc::Sender<String>,
 }
 
-impl Server {
+impl Kept {
     pub(crate) fn start(name: Arc<str>, settings: ToolServer, target: Target, lock: Arc<Lock>, clock: Arc<dyn Clock>) -> Self {
-        let shared = Arc::new(Shared {
+        let server = Arc::new(Server {
             name,
             settings,
             target,
@@ -110,51 +99,43 @@ impl Server {
             breaker: Mutex::new(Breaker::new(FAILURES, COOL_DOWN)),
             places: Semaphore::new(MOST_CALLS),
         });
-        let keeper = tokio::spawn(shared.clone().keep());
-        Self { shared, keeper }
+        let keeper = tokio::spawn(server.clone().keep());
+        Self { server, keeper }
     }
+}
 
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl Server {
     /// Whether the server has these settings.
     pub(crate) fn has(&self, settings: &ToolServer) -> bool {
         // Debug output has all settings except the token.
-        let is_same = format!("{:?}", self.shared.settings) == format!("{settings:?}");
-        is_same && settings.token().is_ok_and(|token| self.shared.target.has_token(token.as_ref()))
-    }
-
-    /// Waits until it is connected, or has failed once.
-    pub(crate) fn tried(&self) -> impl Future<Output = ()> + use<> {
-        let mut state = self.shared.state.subscribe();
-        async move {
-            // The sender lives as long as the server; without it, there is nothing to wait for.
-            let _ = state.wait_for(|state| state.is_tried).await;
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn watched(&self) -> watch::Receiver<State> {
-        self.shared.state.subscribe()
+        let is_same = format!("{:?}", self.settings) == format!("{settings:?}");
+        is_same && settings.token().is_ok_and(|token| self.target.has_token(token.as_ref()))
     }
 
     /// The accepted tools, if calls are possible now.
     pub(crate) fn offered(&self) -> Vec<OfferedTool> {
-        let Shared { state, lock, breaker, clock, target, .. } = &*self.shared;
-        let state = state.borrow();
-        if state.link.is_none() || !breaker.lock().allows_call(clock.now()) {
+        let state = self.state.borrow();
+        if state.link.is_none() || !self.breaker.lock().allows_call(self.clock.now()) {
             return Vec::new();
         }
-        let usable = |tool: &&Arc<Listed>| tool.problem.is_none() && lock.accepts(&tool.name, &tool.hash);
-        let offered =
-            |tool: &Arc<Listed>| OfferedTool { tool: tool.offered(), read_only: tool.read_only, place: target.place().into() };
+        let usable = |tool: &&Arc<Listed>| tool.problem.is_none() && self.lock.accepts(&tool.name, &tool.hash);
+        let place: Arc<str> = self.target.place().into();
+        let offered = |tool: &Arc<Listed>| OfferedTool { tool: tool.offered(), read_only: tool.read_only, place: place.clone() };
         state.tools.iter().filter(usable).map(offered).collect()
     }
 
     pub(crate) fn view(&self, rights: &BTreeMap<Arc<str>, RightSetting>) -> ToolServerView {
-        let Shared { name, target, lock, clock, breaker, .. } = &*self.shared;
-        let state = self.shared.state.borrow();
-        let rests = matches!(breaker.lock().state(clock.now()), BreakerState::Open(_));
+        let state = self.state.borrow();
+        let rests = matches!(self.breaker.lock().state(self.clock.now()), BreakerState::Open(_));
+        let rests = rests.then(|| "its last calls failed; it rests for a while".to_owned());
         let tool = |tool: &Arc<Listed>| {
-            let accepted = lock.accepted(&tool.name);
-            let (state, accepted) = match accepted {
+            let (state, accepted) = match self.lock.accepted(&tool.name) {
                 None => (ToolState::New, None),
                 Some(accepted) if accepted.hash == tool.hash => (ToolState::Accepted, None),
                 Some(accepted) => (ToolState::Changed, Some(accepted)),
@@ -162,59 +143,19 @@ impl Server {
             let Listed { name, description, parameters, read_only, hash, problem, .. } = Listed::clone(tool);
             let effect = if read_only { Effect::ReadOnly } else { Effect::Outside };
             let right = rights.get(&*name).cloned().unwrap_or_default().or(effect.usual_right());
-            let right = ToolRight {
-                allow: right.allow.as_str().to_owned(),
-                roles: right.roles,
-                confirm: right.confirm.as_str().to_owned(),
-                approvers: right.approvers,
-            };
             let problem = problem.map(str::to_owned);
             ToolView { name, state, read_only, description, parameters, hash, accepted, problem, right }
         };
         ToolServerView {
-            name: name.to_string(),
-            place: target.place().to_owned(),
+            name: self.name.to_string(),
+            place: self.target.place().to_owned(),
             about: state.about.clone(),
             connected: state.link.is_some(),
-            problem: state
-                .problem
-                .as_deref()
-                .map(str::to_owned)
-                .or_else(|| rests.then(|| "its last calls failed; it rests for a while".to_owned())),
+            problem: state.problem.as_deref().map(str::to_owned).or(rests),
             tools: state.tools.iter().map(tool).collect(),
         }
     }
 
-    /// Prepares a call of one of its tools, by the name without that of the server.
-    pub(crate) fn begin(&self, tool: &str) -> Result<Call, Failure> {
-        let shared = self.shared.clone();
-        let name = [&*shared.name, SEPARATOR, tool].concat();
-        let not_made = |reason: String| Err(Failure::NotMade(reason.into()));
-        let state = shared.state.borrow();
-        let Some(tool) = state.tools.iter().find(|tool| tool.name == name && tool.problem.is_none()).cloned() else {
-            return not_made(format!("there is no tool {name}"));
-        };
-        if !shared.lock.accepts(&tool.name, &tool.hash) {
-            return not_made(format!("{name} is not accepted by the operator"));
-        }
-        let Some(link) = state.link.clone() else {
-            return not_made(format!("{} is not connected: {}", shared.name, state.problem.as_deref().unwrap_or("it starts")));
-        };
-        if !shared.breaker.lock().allows_call(shared.clock.now()) {
-            return not_made(format!("the last calls of {} failed; it rests for a while", shared.name));
-        }
-        drop(state);
-        Ok(Call { shared, link, tool })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.keeper.abort();
-    }
-}
-
-impl Shared {
     /// Keeps the server connected, forever.
     async fn keep(self: Arc<Self>) {
         let mut failures = 0;
@@ -240,7 +181,7 @@ impl Shared {
             Ok(Err(problem)) => return problem,
             Err(_) => return format!("it did not answer within {} seconds", CONNECTED_WITHIN.as_secs()),
         };
-        let (broken, mut is_broken) = watch::channel(None);
+        let (broken, mut is_broken) = mpsc::channel(1);
         let (link, about) = (Link { peer: connection.peer().clone(), broken }, connection.about());
         let mut ended = pin!(Connection::ended(connection));
         loop {
@@ -255,7 +196,7 @@ impl Shared {
             self.connected(&link, about.clone(), tools, is_cut);
             tokio::select! {
                 reason = &mut ended => return reason,
-                reason = reason_of_break(&mut is_broken) => {
+                Some(reason) = is_broken.recv() => {
                     // No more calls. If the connection has ended, its end says more.
                     self.state.send_modify(|state| state.link = None);
                     return timeout(ENDED_WITHIN, &mut ended).await.unwrap_or(reason);
@@ -264,6 +205,44 @@ impl Shared {
                 () = sleep(LOOK_EVERY) => {}
             }
         }
+    }
+
+    /// The tool with this name and the connection, if it can be called now.
+    fn callable(&self, name: &str) -> Result<(Arc<Listed>, Link), String> {
+        let state = self.state.borrow();
+        let tool = state.tools.iter().find(|tool| tool.name == name && tool.problem.is_none());
+        let tool = tool.ok_or_else(|| format!("there is no tool {name}"))?;
+        if !self.lock.accepts(name, &tool.hash) {
+            return Err(format!("{name} is not accepted by the operator"));
+        }
+        let not_connected = || format!("{} is not connected: {}", self.name, state.problem.as_deref().unwrap_or("it starts"));
+        let link = state.link.clone().ok_or_else(not_connected)?;
+        match self.breaker.lock().allows_call(self.clock.now()) {
+            true => Ok((tool.clone(), link)),
+            false => Err(format!("the last calls of {} failed; it rests for a while", self.name)),
+        }
+    }
+
+    pub(crate) async fn call(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, Failure> {
+        let (tool, link) = self.callable(name).map_err(|reason| Failure::NotMade(reason.into()))?;
+        let limit = self.settings.timeout();
+        let until = Instant::now() + limit;
+        let Ok(Ok(_place)) = timeout_at(until, self.places.acquire()).await else {
+            return Err(Failure::NotMade(format!("{} is busy with other calls", self.name).into()));
+        };
+        let mut attempt = Attempt::begin(self, &link);
+        let parameters = CallToolRequestParams::new(tool.original.clone()).with_arguments(arguments);
+        let (outcome, verdict, broken) = match timeout_at(until, link.peer.call_tool_once(parameters)).await {
+            Ok(Ok(CallToolResponse::Complete(result))) => (Ok(content::answer(&result)), Verdict::Alive, None),
+            Ok(Ok(_)) => (Ok(failed("it asks for input, or for time, which is not offered")), Verdict::Alive, None),
+            Ok(Err(error)) => judged(&error),
+            Err(_) => {
+                let reason = format!("{} did not answer within {} seconds", self.name, limit.as_secs_f64());
+                (Err(Failure::Unknown(reason.into())), Verdict::Failing(None), None)
+            }
+        };
+        attempt.end(verdict, broken);
+        outcome
     }
 
     fn connected(&self, link: &Link, about: Option<String>, tools: Vec<Described>, is_cut: bool) {
@@ -291,12 +270,6 @@ impl Shared {
     }
 }
 
-/// Waits until a call finds the connection broken, and returns the reason.
-async fn reason_of_break(is_broken: &mut watch::Receiver<Option<String>>) -> String {
-    // The sender lives as long as the connection.
-    is_broken.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone()).unwrap_or_default()
-}
-
 /// The tools of a server, and whether it has more. A list may never end.
 async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Described>, bool), ServiceError> {
     let (mut tools, mut cursor) = (Vec::new(), None);
@@ -314,37 +287,6 @@ async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Described>, bool), Service
         }
     }
     Ok((tools, true))
-}
-
-/// A call that can be made.
-pub(crate) struct Call {
-    shared: Arc<Shared>,
-    link: Link,
-    tool: Arc<Listed>,
-}
-
-impl Call {
-    pub(crate) async fn make(self, arguments: Map<String, Value>) -> Result<Answer, Failure> {
-        let Self { shared, link, tool } = self;
-        let limit = shared.settings.timeout();
-        let until = Instant::now() + limit;
-        let Ok(Ok(_place)) = timeout_at(until, shared.places.acquire()).await else {
-            return Err(Failure::NotMade(format!("{} is busy with other calls", shared.name).into()));
-        };
-        let mut attempt = Attempt::begin(&shared, &link);
-        let parameters = CallToolRequestParams::new(tool.original.clone()).with_arguments(arguments);
-        let (outcome, verdict, broken) = match timeout_at(until, link.peer.call_tool_once(parameters)).await {
-            Ok(Ok(CallToolResponse::Complete(result))) => (Ok(content::answer(&result)), Verdict::Alive, None),
-            Ok(Ok(_)) => (Ok(failed("it asks for input, or for time, which is not offered")), Verdict::Alive, None),
-            Ok(Err(error)) => judged(&error),
-            Err(_) => {
-                let reason = format!("{} did not answer within {} seconds", shared.name, limit.as_secs_f64());
-                (Err(Failure::Unknown(reason.into())), Verdict::Failing(None), None)
-            }
-        };
-        attempt.end(verdict, broken);
-        outcome
-    }
 }
 
 /// What an error means for the call, for the breaker and for the connection: the reason if it is broken.
@@ -386,33 +328,32 @@ fn failed(reason: &str) -> Answer {
 
 /// A call in progress. Dropping it means that the caller gave up, which counts as a failure.
 struct Attempt<'a> {
-    shared: &'a Shared,
+    server: &'a Server,
     link: &'a Link,
-    is_probe: bool,
-    is_over: bool,
+    /// Whether it is the probe of the breaker. `None`: it is over.
+    is_probe: Option<bool>,
 }
 
 impl<'a> Attempt<'a> {
-    fn begin(shared: &'a Shared, link: &'a Link) -> Self {
-        let is_probe = shared.breaker.lock().started(shared.clock.now());
-        Self { shared, link, is_probe, is_over: false }
+    fn begin(server: &'a Server, link: &'a Link) -> Self {
+        let is_probe = server.breaker.lock().started(server.clock.now());
+        Self { server, link, is_probe: Some(is_probe) }
     }
 
     /// `broken`: why the connection cannot be used any more.
     fn end(&mut self, verdict: Verdict, broken: Option<String>) {
-        self.is_over = true;
-        let has_opened = self.shared.breaker.lock().ended(self.shared.clock.now(), self.is_probe, verdict);
+        let Some(is_probe) = self.is_probe.take() else { return };
+        let has_opened = self.server.breaker.lock().ended(self.server.clock.now(), is_probe, verdict);
         // A program that only hangs is started anew, too.
         if let Some(reason) = broken.or_else(|| has_opened.then(|| "its last calls failed".to_owned())) {
-            self.link.broken.send_replace(Some(reason));
+            // It is full if another call has found that, too.
+            let _ = self.link.broken.try_send(reason);
         }
     }
 }
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.end(Verdict::Failing(None), None);
-        }
+        self.end(Verdict::Failing(None), None);
     }
 }

@@ -6,7 +6,7 @@ mod results;
 mod reviewing;
 mod searching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 

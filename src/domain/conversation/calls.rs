@@ -5,8 +5,8 @@ use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::arguments::{self, JsonObject};
 use super::super::tools::{
-    CONFIRMED_WITHIN, CallAnswer, CallEnd, CallOutcome, Cause, Effect, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal, Standing,
-    StatementCall, ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
+    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, KnownCall, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal,
+    Standing, StatementCall, ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
 };
 use super::*;
 
@@ -15,43 +15,31 @@ const MOST_CALLS: usize = 32;
 /// The most refused calls of an answer that are recorded.
 const MOST_REFUSED: usize = 8;
 
-/// A call, as long as a reply may need it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KnownCall {
-    /// What was asked for. `ticket` is the newest attempt of the reply.
-    pub called: ToolCalled,
-    /// The turn of the reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// Whether a person confirmed or declined it. `None`: nobody has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirmed: Option<bool>,
-    /// The person who confirmed or declined it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<PersonId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<CallAnswer>,
-    /// The statement that its reply became.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    statement: Option<Seq>,
-    /// The end was in the prompt of a statement.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_told: bool,
-    /// The event that it was confirmed and has ended is on record.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_announced: bool,
-    /// A message that the model was shown has been deleted, so the texts of the call are not kept.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_spoilt: bool,
-    /// The newest inbound event when it was asked for.
-    #[serde(default)]
-    handled: Seq,
-}
-
 /// The calls of a channel, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Calls(Vec<KnownCall>);
+
+/// The calls that count for a reply, and whose right it has to more of them.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyCalls {
+    pub cause: Cause,
+    /// The number of calls that it asked for, all its attempts together.
+    pub made: usize,
+    /// Its calls, and those of the statement that it replaces, in order.
+    pub own: Vec<KnownCall>,
+    /// Earlier calls of its companion, whose ends the companion has not been told.
+    pub unreported: Vec<KnownCall>,
+}
+
+impl ReplyCalls {
+    /// Whether an answer from outside is on record under the reply, or stands in its prompt.
+    pub fn has_external_answer(&self) -> bool {
+        let is_answered = |call: &KnownCall| call.called.is_external && call.answer.is_some();
+        let has_text = |call: &KnownCall| call.answer.as_ref().is_some_and(|answer| !answer.text.is_empty());
+        self.own.iter().any(is_answered) || self.unreported.iter().any(|call| is_answered(call) && has_text(call))
+    }
+}
 
 /// The calls that an answer of a model asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,52 +49,28 @@ pub struct WantedCalls {
     pub calls: Vec<WantedCall>,
     /// The most calls of a reply.
     pub most: usize,
-    /// The range of messages that the model was shown.
-    pub shown: Option<(Seq, Seq)>,
     /// The standing of the people whose rights may count, as found now.
     pub standings: BTreeMap<Who, Standing>,
-    /// The cause of the reply when its prompt was built. Messages that were deleted since count.
-    pub cause: Cause,
-    /// Whether an answer from outside was in that prompt.
-    pub has_external_answer: bool,
+    /// What the reply was offered, without the tools that have changed since.
+    pub offer: Offer,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedCall {
     pub tool: Arc<str>,
     pub arguments: Arc<str>,
-    /// The tool, if it is offered.
-    pub offered: Option<Offered>,
 }
 
-impl KnownCall {
-    /// Whether it was made, or is about to be, and has no end on record.
-    pub const fn is_running(&self) -> bool {
-        let is_made = self.called.until.is_none() || matches!(self.confirmed, Some(true));
-        self.called.refused.is_none() && is_made && self.answer.is_none()
-    }
-
-    /// What became of it.
-    pub const fn end(&self) -> CallEnd<'_> {
-        CallEnd { called: &self.called, confirmed: self.confirmed, answer: self.answer.as_ref() }
-    }
-
-    /// Whether it can still be confirmed at this moment.
-    pub fn is_open(&self, now: Moment) -> bool {
-        let is_undecided = self.called.refused.is_none() && self.confirmed.is_none() && !self.is_spoilt;
-        is_undecided && self.called.until.is_some_and(|until| now < until)
-    }
-
-    /// Whether it was confirmed and has ended, and the event about that is not on record.
-    pub const fn awaits_event(&self) -> bool {
-        matches!(self.confirmed, Some(true)) && self.answer.is_some() && !self.is_announced
-    }
-
-    fn redact(&mut self) {
-        (self.called.arguments, self.called.cause, self.is_spoilt) = ("".into(), None, true);
-        self.by = None;
-        self.answer.iter_mut().for_each(CallAnswer::redact);
-    }
+/// What a reply was offered, and what counted for its calls when its prompt was built.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    pub tools: Vec<Offered>,
+    /// The range of messages that the model was shown.
+    pub shown: Option<(Seq, Seq)>,
+    /// The cause of the reply. Messages that were deleted since count.
+    pub cause: Cause,
+    /// Whether the prompt had an answer from outside.
+    pub has_external_answer: bool,
 }
 
 impl Calls {
@@ -131,14 +95,13 @@ impl Calls {
         now: Moment,
         is_owed: impl Fn(Ticket) -> bool,
     ) {
-        let (confirmed, by, answer, statement) = (None, None, None, None);
         self.0.push(KnownCall {
             called: called.clone(),
             turn,
-            confirmed,
-            by,
-            answer,
-            statement,
+            confirmed: None,
+            by: None,
+            answer: None,
+            statement: None,
             is_told: false,
             is_announced: false,
             is_spoilt: called.arguments.is_empty(),
@@ -251,15 +214,21 @@ impl Conversation {
         self.calls.0.iter().any(|call| call.called.ticket == reply && call.is_running())
     }
 
-    /// The calls under a reply, in order: its own, and those of the statement that it replaces.
-    pub fn calls_of<'a>(&'a self, reply: &'a OwedReply) -> impl Iterator<Item = &'a KnownCall> {
-        self.calls.0.iter().filter(|call| is_under(call, reply))
+    /// The calls that count for a companion's reply with this cause, which may not be owed yet.
+    pub fn reply_calls(&self, companion: &CompanionId, reply: Option<&OwedReply>, cause: Cause) -> ReplyCalls {
+        let of_companion = self.calls.0.iter().filter(|call| call.called.companion == *companion).cloned();
+        let (own, mut unreported): (Vec<_>, Vec<_>) =
+            of_companion.partition(|call| reply.is_some_and(|reply| is_under(call, reply)));
+        unreported.retain(|call| !call.is_told && !call.is_running());
+        let made = own.iter().filter(|call| reply.is_some_and(|reply| call.called.ticket == reply.ticket)).count();
+        ReplyCalls { cause, made, own, unreported }
     }
 
     /// The calls of a reply that were made or proposed, for the message of its statement.
     pub fn calls_for_statement(&self, reply: Ticket) -> Vec<StatementCall> {
         let owed = self.turns.owed_reply(reply);
-        let calls = owed.into_iter().flat_map(|owed| self.calls_of(owed)).filter(|call| call.called.refused.is_none());
+        let is_wanted = |call: &&KnownCall| call.called.refused.is_none() && owed.is_some_and(|owed| is_under(call, owed));
+        let calls = self.calls.0.iter().filter(is_wanted);
         let of_statement = |KnownCall { called, answer, .. }: &KnownCall| StatementCall {
             call: called.call,
             tool: called.tool.clone(),
@@ -270,30 +239,10 @@ impl Conversation {
         calls.map(of_statement).collect()
     }
 
-    /// Earlier calls of a companion, whose ends it has not been told.
-    pub fn unreported_calls<'a>(
-        &'a self,
-        companion: &'a CompanionId,
-        reply: Option<&'a OwedReply>,
-    ) -> impl Iterator<Item = &'a KnownCall> {
-        let is_unreported = move |call: &&KnownCall| {
-            let is_of_reply = reply.is_some_and(|reply| is_under(call, reply));
-            call.called.companion == *companion && !call.is_told && !is_of_reply && !call.is_running()
-        };
-        self.calls.0.iter().filter(is_unreported)
-    }
-
     /// The cause of a reply with this trigger to `message`, which answers these messages. A message that is not in the window is nobody's.
     pub fn cause(&self, trigger: Trigger, message: Option<Seq>, messages: &[Seq]) -> Cause {
-        let known = messages.iter().filter_map(|seq| Some((*seq, &*self.window.get(*seq)?.message)));
-        let mut cause = Cause::of(trigger, message, known);
-        if messages.iter().any(|seq| self.window.get(*seq).is_none()) {
-            cause.authors.insert(None);
-            let is_addressed =
-                trigger == Trigger::DirectAddress && message.is_some_and(|message| self.window.get(message).is_some());
-            cause.by.take_if(|_| !is_addressed);
-        }
-        cause
+        let answered = messages.iter().map(|seq| (*seq, self.window.get(*seq).map(|entry| &*entry.message)));
+        Cause::of(trigger, message, answered)
     }
 
     /// The cause of an owed reply. A statement that is replaced or continued has none: whoever wanted that need not be whom it answers, and what its
@@ -305,18 +254,6 @@ impl Conversation {
             self.cause(owed.trigger, owed.message, &owed.messages)
         }
     }
-
-    /// Whether an answer from outside is on record under a reply, or stands in its prompt.
-    pub fn has_external_answer(&self, reply: &OwedReply) -> bool {
-        let is_outside = |call: &KnownCall| call.called.is_external && call.answer.is_some();
-        self.calls_of(reply).any(is_outside) || self.has_earlier_external_answer(&reply.companion, Some(reply))
-    }
-
-    /// Whether the prompt of a companion's next statement has an earlier answer from outside.
-    pub fn has_earlier_external_answer(&self, companion: &CompanionId, reply: Option<&OwedReply>) -> bool {
-        let has_text = |call: &KnownCall| call.answer.as_ref().is_some_and(|answer| !answer.text.is_empty());
-        self.unreported_calls(companion, reply).any(|call| call.called.is_external && has_text(call))
-    }
 }
 
 fn is_under(call: &KnownCall, reply: &OwedReply) -> bool {
@@ -327,60 +264,59 @@ fn is_under(call: &KnownCall, reply: &OwedReply) -> bool {
 impl Step<'_, '_> {
     /// Records the calls that a model asks for: those that are made now, those that wait for a confirmation, and those that are refused.
     pub(super) fn want_calls(&mut self, wanted: WantedCalls) {
-        let WantedCalls { ticket, calls, most, shown, standings, cause: asked, has_external_answer } = wanted;
+        let WantedCalls { ticket, calls, most, standings, offer } = wanted;
         let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
         let mut refusals = 0;
-        for WantedCall { tool, arguments, offered } in calls {
+        for WantedCall { tool, arguments } in calls {
             let Some(owed) = self.state.turns.owed_reply(ticket).filter(|owed| owed.is_being_made()) else { return };
             let companion = owed.companion.clone();
-            let cause = self.state.cause_of(owed).and(&asked);
-            let count = self.state.calls_of(owed).filter(|call| call.called.ticket == ticket).count();
+            let known = self.state.reply_calls(&companion, Some(owed), self.state.cause_of(owed).and(&offer.cause));
+            let offered = offer.tools.iter().find(|offered| offered.name == tool);
+            let now = self.state.position.clock;
             let parsed = if arguments.trim().is_empty() { Some(JsonObject::new()) } else { arguments::read(&arguments) };
             // What is on record, and shown, is what is called.
             let written = parsed.as_ref().map(|parsed| serde_json::Value::from(parsed.clone()).to_string());
             let written = written.filter(|written| written.len().max(arguments.len()) <= MOST_ARGUMENTS);
             let is_well_formed = written.is_some();
             let arguments: Arc<str> = written.map_or(arguments, Into::into);
-            let now = self.state.position.clock;
             let is_repeated = || {
-                let is_same = |call: &&KnownCall| is_same(call, &tool, parsed.as_ref(), now);
                 // A stopped reply to the same messages may have made it.
                 let is_of_same = |call: &&KnownCall| owed.messages.last().is_some_and(|last| *last <= call.handled);
-                let mut stopped = self.state.unreported_calls(&owed.companion, Some(owed)).filter(is_of_same);
-                self.state.calls_of(owed).any(|call| is_same(&call)) || stopped.any(|call| is_same(&call))
+                let stopped = known.unreported.iter().filter(is_of_same);
+                known.own.iter().chain(stopped).any(|call| is_same(call, &tool, parsed.as_ref(), now))
             };
-            let permitted = match &offered {
-                _ if count >= most => Err(Refusal::TooMany),
+            let permitted = match offered {
+                _ if known.made >= most => Err(Refusal::TooMany),
                 None => Err(Refusal::NotOffered),
                 Some(_) if !is_well_formed => Err(Refusal::BadArguments),
                 Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
                 Some(offered) => {
-                    permission(offered, &cause, has_external_answer || self.state.has_external_answer(owed), standing)
+                    let has_external_answer = offer.has_external_answer || known.has_external_answer();
+                    match permission(offered, &known.cause, has_external_answer, standing) {
+                        Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),
+                        permitted => permitted,
+                    }
                 }
-            };
-            let permitted = match permitted {
-                Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),
-                permitted => permitted,
             };
             refusals += usize::from(permitted.is_err());
             if permitted.is_err() && refusals > MOST_REFUSED {
                 continue;
             }
-            let until = permitted.is_ok_and(|is_confirmed| is_confirmed).then(|| self.state.position.clock + CONFIRMED_WITHIN);
+            let until = (permitted == Ok(true)).then(|| now + CONFIRMED_WITHIN);
             self.record(Event::ToolCalled(Box::new(ToolCalled {
                 companion,
                 ticket,
                 call: Ticket(self.state.position.tickets.0 + 1),
                 tool: first_bytes(&tool, 128).into(),
                 arguments: first_bytes(&arguments, MOST_ARGUMENTS).into(),
-                effect: offered.as_ref().map_or(Effect::ReadOnly, |offered| offered.effect),
-                is_external: offered.as_ref().is_some_and(|offered| offered.is_external),
-                found: cause.by.as_ref().map(|by| standing(by).found()),
-                cause: cause.by,
-                shown,
+                effect: offered.map_or(Effect::ReadOnly, |offered| offered.effect),
+                is_external: offered.is_some_and(|offered| offered.is_external),
+                found: known.cause.by.as_ref().map(|by| standing(by).found()),
+                cause: known.cause.by,
+                shown: offer.shown,
                 until,
                 refused: permitted.err(),
-                version: offered.map_or_else(Default::default, |offered| offered.version),
+                version: offered.map(|offered| offered.version.clone()).unwrap_or_default(),
             })));
         }
     }
@@ -410,7 +346,7 @@ impl Step<'_, '_> {
     pub(super) fn end_lost_calls(&mut self) {
         let is_lost = |call: &&KnownCall| {
             let is_wanted = call.confirmed.is_some() || self.state.turns.owed_reply(call.called.ticket).is_some();
-            call.is_running() && !(call.called.effect.is_repeatable() && is_wanted)
+            call.is_running() && !(call.called.effect != Effect::Outside && is_wanted)
         };
         let lost: Vec<Ticket> = self.state.calls.0.iter().filter(is_lost).map(|call| call.called.call).collect();
         for call in lost {
@@ -421,8 +357,8 @@ impl Step<'_, '_> {
 
 /// Whether this is a call of the same tool with the same arguments that was made, or may still be.
 fn is_same(call: &KnownCall, tool: &str, arguments: Option<&JsonObject>, now: Moment) -> bool {
-    let may_be_made = call.called.is_made() || call.confirmed == Some(true) || call.is_open(now);
+    let is_wanted = call.called.until.is_none() || call.confirmed == Some(true) || call.is_open(now);
     let is_same =
         || arguments::read(&call.called.arguments).as_ref().zip(arguments).is_some_and(|(a, b)| arguments::are_same(a, b));
-    may_be_made && *call.called.tool == *tool && is_same()
+    call.called.refused.is_none() && is_wanted && *call.called.tool == *tool && is_same()
 }

@@ -1,4 +1,4 @@
-//! Reminders: sets them, and finds those that no companion acknowledges (docs/design/reminders.md).
+//! Reminders: when they are due, and which of them no companion acknowledges (docs/design/reminders.md).
 
 use super::super::message::{Author, Role};
 use super::super::window::Entry;
@@ -32,13 +32,5 @@ impl Conversation {
             !is_answered && !self.gates.iter().any(|(companion, gate)| is_about_to(companion, gate))
         };
         self.reminders.announced().filter(is_unanswered).map(|(_, reminder)| reminder)
-    }
-}
-
-impl Step<'_, '_> {
-    /// Journals a reminder with the next number.
-    pub(super) fn set_reminder(&mut self, reminder: Reminder) {
-        let number = self.state.reminders.newest() + 1;
-        self.record(Event::ReminderSet(Box::new(Reminder { number, ..reminder })));
     }
 }

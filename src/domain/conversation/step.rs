@@ -99,7 +99,7 @@ impl Step<'_, '_> {
             Input::StopPressed { companion } => self.stop_reply_of(&companion),
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text),
             Input::NotesTaken(notes) => self.accept_notes(notes),
-            Input::Remind(reminder) => self.set_reminder(*reminder),
+            Input::Remind(reminder) => self.record(Event::ReminderSet(reminder)),
             Input::Filtered(finding) => self.record(Event::Filtered(finding)),
             Input::ModelsReplaced => self.ended_back_offs = self.state.gates.companions_where(Gate::is_backing_off),
             Input::Woken => self.fire_due(Due::Now),

@@ -3,24 +3,25 @@
 use super::data::{cut_middle, escape_into, escaped_weight, weight};
 use super::frame::{block, paragraphs};
 use super::texts::EARLIER_CALLS;
-use crate::tools::{CallEnd, CallOutcome, Refusal};
+use crate::moment::Moment;
+use crate::tools::{CallOutcome, KnownCall, Refusal};
 
 /// The most tokens of one answer.
 const MOST_TOKENS: usize = 1_500;
 
 /// What became of a call, as one JSON object of at most so many tokens (docs/design/tools.md X-17).
-pub fn call_end(call: CallEnd<'_>, tokens: usize) -> String {
-    line(call, false, tokens.min(MOST_TOKENS) * 4)
+pub fn call_end(call: &KnownCall, now: Moment, tokens: usize) -> String {
+    line(call, now, false, tokens.min(MOST_TOKENS) * 4)
 }
 
 /// The section about earlier calls of the companion, in at most so many tokens. Empty if there are none.
-pub fn earlier_calls(calls: &[CallEnd<'_>], tokens: usize) -> String {
+pub fn earlier_calls(calls: &[&KnownCall], now: Moment, tokens: usize) -> String {
     let most = (tokens * 4).saturating_sub(weight(EARLIER_CALLS)) / calls.len().max(1);
-    let lines: String = calls.iter().map(|call| line(*call, true, most.min(MOST_TOKENS * 4)) + "\n").collect();
+    let lines: String = calls.iter().map(|call| line(call, now, true, most.min(MOST_TOKENS * 4)) + "\n").collect();
     if lines.is_empty() { lines } else { paragraphs(&[EARLIER_CALLS, &block("calls", &lines)]) }
 }
 
-fn line(call: CallEnd<'_>, with_arguments: bool, most: usize) -> String {
+fn line(call: &KnownCall, now: Moment, with_arguments: bool, most: usize) -> String {
     let mut line = "{\"tool\":\"".to_owned();
     escape_into(&mut line, &call.called.tool);
     if with_arguments {
@@ -28,8 +29,8 @@ fn line(call: CallEnd<'_>, with_arguments: bool, most: usize) -> String {
         escape_into(&mut line, &cut_middle(&call.called.arguments, most / 3, escaped_weight));
     }
     line.push_str("\",\"outcome\":\"");
-    line.push_str(outcome(call));
-    if let Some(answer) = call.answer.filter(|answer| !answer.text.is_empty()) {
+    line.push_str(outcome(call, now));
+    if let Some(answer) = call.answer.as_ref().filter(|answer| !answer.text.is_empty()) {
         line.push_str(if call.called.is_external { "\",\"text_from_outside\":\"" } else { "\",\"text\":\"" });
         let room = most.saturating_sub(weight(&line) + 2);
         escape_into(&mut line, &cut_middle(&answer.text, room, escaped_weight));
@@ -39,7 +40,7 @@ fn line(call: CallEnd<'_>, with_arguments: bool, most: usize) -> String {
 }
 
 /// How a call ended, in words for a model.
-fn outcome(call: CallEnd<'_>) -> &'static str {
+fn outcome(call: &KnownCall, now: Moment) -> &'static str {
     if let Some(refusal) = call.called.refused {
         return match refusal {
             Refusal::NotOffered => "not made: there is no such tool for you",
@@ -51,7 +52,7 @@ fn outcome(call: CallEnd<'_>) -> &'static str {
             Refusal::Repeated => "not made again: the same call is above",
         };
     }
-    match (call.answer, call.confirmed) {
+    match (&call.answer, call.confirmed) {
         (Some(answer), _) => match answer.outcome {
             CallOutcome::Answered => "answered",
             CallOutcome::Failed => "the tool says that it failed",
@@ -61,6 +62,7 @@ fn outcome(call: CallEnd<'_>) -> &'static str {
         },
         (None, Some(false)) => "not made: it was declined",
         (None, Some(true)) => "being made",
+        (None, None) if call.is_open(now) => "not made yet: it waits to be confirmed",
         (None, None) if call.called.until.is_some() => "not made: nobody has confirmed it",
         (None, None) => "being made",
     }

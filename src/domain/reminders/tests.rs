@@ -85,7 +85,7 @@ fn a_late_one_says_when_it_was_due_in_its_zone() {
 #[test]
 fn a_call_of_the_tool_is_read_as_small_models_write_it() {
     let read = |json: &str| Wanted::read(&serde_json::from_str(json).unwrap());
-    let set = |at: Option<&str>, in_minutes| Ok(Wanted::Set { text: "tea".into(), at: at.map(str::to_owned), in_minutes });
+    let set = |at: Option<&str>, in_minutes| Ok(Wanted::Set { text: "tea".into(), at: at.map(Arc::from), in_minutes });
 
     assert_eq!(read(r#"{"action": "set", "text": " tea ", "in_minutes": 10}"#), set(None, Some(10.0)));
     assert_eq!(read(r#"{"text": "tea", "in_minutes": "10", "at": ""}"#), set(None, Some(10.0)));

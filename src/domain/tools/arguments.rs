@@ -1,8 +1,5 @@
 //! The arguments of calls, as models write them.
 
-use std::fmt;
-
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::super::text::first_hidden;
@@ -13,11 +10,16 @@ pub type JsonObject = Map<String, Value>;
 /// Reads arguments. `None`: they are no JSON object, a key is in an object twice, or there are hidden characters, which nobody could see who confirms the
 /// call.
 pub fn read(text: &str) -> Option<JsonObject> {
-    let Ok(Unique(Value::Object(object))) = serde_json::from_str(text) else { return None };
-    let written = Value::from(object.clone()).to_string();
+    let value: Value = serde_json::from_str(text).ok()?;
+    let written = value.to_string();
     let is_unseen = |c: char| c.is_control() || matches!(c, '\u{2800}' | '\u{16fe4}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..);
     let has_hidden = first_hidden(&written).is_some() || written.contains(is_unseen);
-    (!has_hidden).then_some(object)
+    // Of a key that is there twice, parsers differ in which entry they take.
+    let is_unique = written_entries(text) == entries(&value);
+    match value {
+        Value::Object(object) if is_unique && !has_hidden => Some(object),
+        _ => None,
+    }
 }
 
 /// Whether arguments are the same. Numbers are compared by value, so that 1 is 1.0.
@@ -34,63 +36,26 @@ fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A JSON value in which no object has a key twice. Parsers differ in which of the two they take.
-struct Unique(Value);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueKeys).map(Unique)
+/// The number of entries that are written in the objects of a JSON text: each has a colon outside of texts.
+fn written_entries(json: &str) -> usize {
+    let (mut count, mut is_in_text, mut is_escaped) = (0, false, false);
+    for c in json.chars() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => is_in_text = !is_in_text,
+            ':' if !is_in_text => count += 1,
+            _ => {}
+        }
     }
+    count
 }
 
-struct UniqueKeys;
-
-impl<'de> Visitor<'de> for UniqueKeys {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut array = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            array.push(item);
-        }
-        Ok(array.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
-            if object.insert(key, value).is_some() {
-                return Err(de::Error::custom("a key is there twice"));
-            }
-        }
-        Ok(object.into())
+/// The number of entries in the objects of a value.
+fn entries(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(entries).sum(),
+        Value::Object(object) => object.len() + object.values().map(entries).sum::<usize>(),
+        _ => 0,
     }
 }

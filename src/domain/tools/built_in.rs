@@ -6,7 +6,7 @@ use super::super::moment::Moment;
 use super::super::named::named;
 use super::super::policy::zone::Zone;
 use super::super::text::one_line;
-use super::{Allow, Confirm, Effect};
+use super::Effect;
 
 named! {
     /// A tool of this server.
@@ -19,9 +19,10 @@ named! {
     }
 }
 
-/// The most dice of a roll, and the most sides of a die.
-const MOST_DICE: u64 = 100;
-const MOST_SIDES: u64 = 1_000;
+/// The most dice of a roll, the most sides of a die, and the most that is added.
+const MOST_DICE: i64 = 100;
+const MOST_SIDES: i64 = 1_000;
+const MOST_BONUS: i64 = 1_000_000;
 /// The most things to choose from, and the longest one, in characters.
 const MOST_OPTIONS: usize = 50;
 const LONGEST_OPTION: usize = 200;
@@ -36,11 +37,6 @@ impl BuiltIn {
             Self::Roll | Self::Choose | Self::Time | Self::Recall => Effect::ReadOnly,
             Self::Remind => Effect::Journal,
         }
-    }
-
-    /// The right, where the operator sets none.
-    pub const fn usual_right(self) -> (Allow, Confirm) {
-        (Allow::Everyone, Confirm::Never)
     }
 
     /// The description for models.
@@ -110,29 +106,26 @@ pub fn roll(notation: &str, mut fraction: impl FnMut() -> f64) -> Result<String,
         )
     };
     let plain: String = notation.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit())).map(i64::from);
     let (dice, bonus) = match plain.find(['+', '-']) {
         Some(at) => {
-            let digits = &plain[at + 1..];
-            let bonus =
-                digits.parse::<u32>().ok().filter(|bonus| *bonus <= 1_000_000 && digits.bytes().all(|b| b.is_ascii_digit()));
-            let bonus = i64::from(bonus.ok_or_else(wrong)?);
+            let bonus = number(&plain[at + 1..]).filter(|bonus| *bonus <= MOST_BONUS).ok_or_else(wrong)?;
             (&plain[..at], if plain[at..].starts_with('-') { -bonus } else { bonus })
         }
         None => (&*plain, 0),
     };
     let (count, sides) = dice.split_once(['d', 'w']).ok_or_else(wrong)?;
-    let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
     let count = if count.is_empty() { 1 } else { number(count).ok_or_else(wrong)? };
     let sides = if sides == "%" { 100 } else { number(sides).ok_or_else(wrong)? };
     if !(1..=MOST_DICE).contains(&count) || !(2..=MOST_SIDES).contains(&sides) {
         return Err(wrong());
     }
-    let rolled: Vec<u64> = (0..count).map(|_| 1 + drawn(&mut fraction, sides)).collect();
-    let total = i64::try_from(rolled.iter().sum::<u64>()).unwrap_or(i64::MAX) + bonus;
+    let rolled: Vec<i64> = (0..count).map(|_| 1 + drawn(&mut fraction, sides)).collect();
+    let total = rolled.iter().sum::<i64>() + bonus;
     if rolled.len() == 1 && bonus == 0 {
         return Ok(format!("{plain}: {total}"));
     }
-    let each = rolled.iter().map(u64::to_string).collect::<Vec<_>>().join(" + ");
+    let each = rolled.iter().map(i64::to_string).collect::<Vec<_>>().join(" + ");
     let bonus = match bonus {
         0 => String::new(),
         more @ 1.. => format!(" + {more}"),
@@ -142,8 +135,8 @@ pub fn roll(notation: &str, mut fraction: impl FnMut() -> f64) -> Result<String,
 }
 
 /// A number below `limit`.
-fn drawn(fraction: &mut impl FnMut() -> f64, limit: u64) -> u64 {
-    ((fraction() * limit as f64) as u64).min(limit - 1)
+fn drawn(fraction: &mut impl FnMut() -> f64, limit: i64) -> i64 {
+    ((fraction() * limit as f64) as i64).min(limit - 1)
 }
 
 /// Picks one of the options.
@@ -160,7 +153,7 @@ pub fn choose(arguments: &Map<String, Value>, mut fraction: impl FnMut() -> f64)
     if !(2..=MOST_OPTIONS).contains(&options.len()) {
         return Err(format!("give \"options\" as a list of 2 to {MOST_OPTIONS} texts"));
     }
-    Ok(options[drawn(&mut fraction, options.len() as u64) as usize].clone())
+    Ok(options[drawn(&mut fraction, options.len() as i64) as usize].clone())
 }
 
 /// The time in a place, given by the name of its time zone, the end of that name, such as `Tokyo`, or an offset from UTC.

@@ -87,7 +87,7 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
     let mut rows = 0;
     for (trigger, address, authors, by) in causes {
         let messages: Vec<_> = authors.iter().map(|by| message(by)).collect();
-        let numbered = messages.iter().enumerate().map(|(index, message)| (Seq(index as u64), message));
+        let numbered = messages.iter().enumerate().map(|(index, message)| (Seq(index as u64), Some(message)));
         let cause = Cause::of(trigger, address.map(|index| Seq(index as u64)), numbered);
         assert_eq!(cause.by.as_ref().map(|who| who.person.as_str()), by, "{trigger} {authors:?}");
         for allow in Allow::ALL {

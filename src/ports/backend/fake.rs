@@ -31,7 +31,7 @@ use crate::backend::messages::{
     Imported, MessageFile, PromptText, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
-use crate::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
+use crate::backend::reminder_service::{ReminderService, ReminderSet, ReminderView};
 use crate::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
     RoomPlan, Rooms, VoiceNotes,
@@ -55,7 +55,7 @@ use crate::domain::moment::Moment;
 use crate::domain::policy::zone::Zone;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::reception::Reception;
-use crate::domain::reminders::Reading;
+use crate::domain::reminders::{NewReminder, Reading};
 use crate::domain::room_words::RoomWords;
 use crate::domain::service::Service;
 use crate::domain::token_usage::TokenUsage;

@@ -9,9 +9,8 @@ use serde::Serialize;
 use super::refused::Refused;
 use super::room::RoomId;
 use super::stamp::Stamp;
-use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
-use crate::domain::message::Author;
-use crate::domain::reminders::Reading;
+use crate::domain::id::{CompanionId, GuildId, PersonId};
+use crate::domain::reminders::{NewReminder, Reading};
 
 /// Sets, lists and cancels reminders.
 #[async_trait]
@@ -33,24 +32,6 @@ pub trait ReminderService: Send + Sync + 'static {
 
     /// Sets the time zone of a person in a guild, such as `Europe/Berlin`. None: the guild's.
     async fn set_time_zone(&self, guild: &GuildId, person: &PersonId, zone: Option<&str>) -> Result<(), Refused>;
-}
-
-/// A reminder to set.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewReminder {
-    /// The person who sets it, and who is reminded.
-    pub of: Author,
-    pub text: Arc<str>,
-    /// When it is due: RFC 3339, or a local time of the person.
-    pub at: Option<Arc<str>>,
-    /// In how many minutes it is due.
-    pub in_minutes: Option<f64>,
-    /// The time zone of `at`. `None`: the one that the person chose, or the guild's.
-    pub zone: Option<Arc<str>>,
-    /// The companion that is asked for it.
-    pub companion: Option<CompanionId>,
-    /// The message that asks for it.
-    pub asked: Option<Seq>,
 }
 
 /// An open reminder.

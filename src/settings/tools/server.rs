@@ -72,18 +72,18 @@ pub(super) fn check(servers: &BTreeMap<Arc<str>, ToolServer>) -> Result<(), Prob
 
 impl ToolServer {
     fn check(&self) -> Result<(), Problem> {
-        let of_programs = [
-            ("arguments", !self.arguments.is_empty()),
-            ("environment", !self.environment.is_empty()),
-            ("memory_mb", self.memory_mb.is_some()),
-        ];
-        let of_urls = [("token", self.token.is_some()), ("token_file", self.token_file.is_some())];
-        let (other, others) = match self.reached()? {
-            Reached::At(_) => ("command", &of_programs[..]),
-            Reached::By(_) => ("url", &of_urls[..]),
-        };
-        if let Some((key, _)) = others.iter().find(|(_, is_set)| *is_set) {
-            return Err(Problem::new(*key, format!("belongs to a server with {other}; remove it")));
+        let is_program = matches!(self.reached()?, Reached::By(_));
+        for (key, is_set, is_of_programs) in [
+            ("arguments", !self.arguments.is_empty(), true),
+            ("environment", !self.environment.is_empty(), true),
+            ("memory_mb", self.memory_mb.is_some(), true),
+            ("token", self.token.is_some(), false),
+            ("token_file", self.token_file.is_some(), false),
+        ] {
+            if is_set && is_program != is_of_programs {
+                let other = if is_of_programs { "command" } else { "url" };
+                return Err(Problem::new(key, format!("belongs to a server with {other}; remove it")));
+            }
         }
         if self.token.is_some() && self.token_file.is_some() {
             return Err(Problem::new("token_file", "is set, but the environment sets a token too; set only one of them"));
@@ -98,16 +98,13 @@ impl ToolServer {
             !name.is_empty() && name.chars().all(is_of_name) && !name.starts_with(|c: char| c.is_ascii_digit())
         };
         for (index, name) in self.environment.iter().enumerate() {
-            let message = match name {
-                name if !is_variable(name) => {
-                    "is no name of a variable; give names alone, and set the values in the environment of tertulia"
-                }
-                name if name.starts_with("TERTULIA__") => {
-                    "is a setting of tertulia, which may be a secret; use a variable of another name"
-                }
-                _ => continue,
-            };
-            return Err(Problem::new(format!("environment[{index}]"), message));
+            let refused = |message| Err(Problem::new(format!("environment[{index}]"), message));
+            if !is_variable(name) {
+                return refused("is no name of a variable; give names alone, and set the values in the environment of tertulia");
+            }
+            if name.starts_with("TERTULIA__") {
+                return refused("is a setting of tertulia, which may be a secret; use a variable of another name");
+            }
         }
         within("memory_mb", self.memory_mb(), 16..=65_536)?;
         within("timeout_secs", self.timeout_secs.unwrap_or(1.0), 0.1..=120.0)

@@ -7,7 +7,7 @@ use super::{cut, span};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
-use crate::domain::tools::{CallOutcome, Found, Who};
+use crate::domain::tools::{Found, Who};
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::aloud::People;
@@ -16,9 +16,11 @@ use crate::story::aloud::People;
 pub(crate) fn lapsed_call(recorded: &Recorded, decided: &BTreeSet<Ticket>, read_to: Moment, who: &Subject) -> Option<StoryLine> {
     let Event::ToolCalled(called) = &recorded.event else { return None };
     let until = called.until.filter(|until| *until <= read_to)?;
-    let is_lapsed = called.companion == who.id && called.refused.is_none() && !decided.contains(&called.call);
-    let told = || who.sentence("why.tools.lapsed", &[("tool", &called.tool)]).line(recorded, "tool_confirmed");
-    is_lapsed.then(|| StoryLine { at: until.into(), seq: None, ..told() })
+    if called.companion != who.id || called.refused.is_some() || decided.contains(&called.call) {
+        return None;
+    }
+    let told = who.sentence("why.tools.lapsed", &[("tool", &called.tool)]).line(recorded, "tool_confirmed");
+    Some(StoryLine { at: until.into(), seq: None, ..told })
 }
 
 /// The line for an event about a call of this companion. `None` for other events.
@@ -30,12 +32,8 @@ pub(crate) fn tool_call(recorded: &Recorded, people: &People, who: &Subject) -> 
             let arguments = if called.arguments.is_empty() { who.say("why.tools.gone", &[]) } else { cut(&called.arguments) };
             let cause = match &called.cause {
                 Some(Who { person, .. }) => {
-                    let key = match called.found.unwrap_or(Found::Unknown) {
-                        Found::Operator => "why.tools.found.operator",
-                        Found::Member => "why.tools.found.member",
-                        Found::Unknown => "why.tools.found.unknown",
-                    };
-                    who.sentence(key, &[("who", &name(person))])
+                    let found = called.found.unwrap_or(Found::Unknown);
+                    who.sentence(&format!("why.tools.found.{found}"), &[("who", &name(person))])
                 }
                 None => who.sentence("why.tools.no_cause", &[]),
             };
@@ -46,26 +44,21 @@ pub(crate) fn tool_call(recorded: &Recorded, people: &People, who: &Subject) -> 
         }
         Event::ToolConfirmed(confirmed) if confirmed.companion == who.id => {
             let tool = people.tool(confirmed.call).unwrap_or_default();
-            let told = match (&confirmed.by, confirmed.is_confirmed) {
-                (Some(by), true) => who.sentence("why.tools.confirmed", &[("who", &name(by)), ("tool", &tool)]),
-                (Some(by), false) => who.sentence("why.tools.declined", &[("who", &name(by)), ("tool", &tool)]),
-                (None, true) => who.sentence("why.tools.confirmed_by_operator", &[("tool", &tool)]),
-                (None, false) => who.sentence("why.tools.declined_by_operator", &[("tool", &tool)]),
+            let by = confirmed.by.as_ref().map(name);
+            let key = match (&by, confirmed.is_confirmed) {
+                (Some(_), true) => "why.tools.confirmed",
+                (Some(_), false) => "why.tools.declined",
+                (None, true) => "why.tools.confirmed_by_operator",
+                (None, false) => "why.tools.declined_by_operator",
             };
-            (told, "tool_confirmed")
+            (who.sentence(key, &[("who", &by.unwrap_or_default()), ("tool", &tool)]), "tool_confirmed")
         }
         Event::ToolAnswered(answered) if answered.companion == who.id => {
             let answer = &answered.answer;
             let text = if answer.text.is_empty() { who.say("why.tools.gone", &[]) } else { cut(&answer.text) };
             let time = span(Duration::from_millis(answer.ms), who.language);
-            let key = match answer.outcome {
-                CallOutcome::Answered => "why.tools.answered",
-                CallOutcome::Failed => "why.tools.failed",
-                CallOutcome::NotMade => "why.tools.not_made",
-                CallOutcome::TimedOut => "why.tools.timeout",
-                CallOutcome::Unknown => "why.tools.unknown",
-            };
-            (who.sentence(key, &[("tool", &answered.tool), ("time", &time), ("text", &text)]), "tool_answered")
+            let key = format!("why.tools.{}", answer.outcome);
+            (who.sentence(&key, &[("tool", &answered.tool), ("time", &time), ("text", &text)]), "tool_answered")
         }
         _ => return None,
     };

@@ -15,7 +15,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts};
 use crate::telemetry::messages::{self, Append, Playback};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts};
-use crate::telemetry::tool_calls::{self, ToolCallFacts};
+use crate::telemetry::tool_calls;
 use crate::telemetry::trace::{InTurn, SpanRef};
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
@@ -142,8 +142,8 @@ impl TraceRecord {
             Self::Selection { turn, closed, missing, since, at } => {
                 rounds::record_selection(recorder, &in_turn(&turn, channel_key), &closed, missing, (since, at));
             }
-            Self::ToolCalled { under, answered, times: (started, ended) } => {
-                tool_calls::record(recorder, &ToolCallFacts { under, guild, channel, answered: &answered, started, ended });
+            Self::ToolCalled { under, answered, times } => {
+                tool_calls::record(recorder, under, (guild, channel), &answered, times);
             }
             Self::Closing(facts) => drop(rounds::record_closing(recorder, guild, channel, &facts)),
             Self::Repetition(facts) => drop(rounds::record_repetition(recorder, guild, channel, &facts)),

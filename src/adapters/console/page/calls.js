@@ -10,7 +10,8 @@ const age = ({ until }) => Date.now() - Date.parse(until);
 
 // What became of a call that had to be confirmed. `null`: it may wait.
 function ended(call) {
-  if (call.outcome) return t(`calls.${call.outcome === 'answered' ? 'done' : call.outcome}`);
+  const { outcome } = call;
+  if (outcome) return t(`calls.${outcome}`);
   if (call.confirmed === true) return t(age(call) > OVER_MS ? 'calls.unknown' : 'calls.running');
   if (call.confirmed === false) return t('calls.declined');
   return age(call) > OVER_MS ? t('calls.nobody') : null;

@@ -10,6 +10,7 @@ use super::text::{Text, say};
 use super::why::decision_line;
 use super::words::{self, listed};
 use super::{Answer, CommandHandler, registered};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
 use crate::domain::tools::Who;
@@ -62,9 +63,16 @@ impl CommandHandler {
         match self.backend.messages.decide_call(&room.id, Ticket(call), by, confirm).await {
             Ok(()) if confirm => Ok(say!("Confirmed. It is being done.")),
             Ok(()) => Ok(say!("Declined. Nothing is done.")),
-            Err(Refused::Conflict(_) | Refused::NotFound(_)) => Err(Answer::Refused(say!(
-                "Only who asked for this, people with the right to approve it, and operators can decide, once, within two minutes. Ask the companion again if it is too late."
-            ))),
+            Err(Refused::Conflict(detail) | Refused::NotFound(detail)) => {
+                let code = detail.code.filter(|code| code.key() == "refusals.call_for_cause");
+                let who = code.iter().flat_map(ErrorCode::values).find_map(|(_, who)| who.as_str());
+                Err(Answer::Refused(match who {
+                    Some(who) => say!("Only {who} or an operator can decide about this.", who = name(who)),
+                    None => say!(
+                        "Only who asked for this, people with the right to approve it, and operators can decide, once, within two minutes. Ask the companion again if it is too late."
+                    ),
+                }))
+            }
             Err(refused) => Err(refused.into()),
         }
     }

@@ -157,8 +157,9 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    fn without(&self, lesson: Lesson, parameters: Parameters) -> Self {
-        Self { parameters, lessons: self.lessons.iter().copied().chain([lesson]).collect() }
+    /// The same with other parameters, and with a lesson to learn if it succeeds.
+    fn without(&self, lesson: impl Into<Option<Lesson>>, parameters: Parameters) -> Self {
+        Self { parameters, lessons: self.lessons.iter().copied().chain(lesson.into()).collect() }
     }
 }
 
@@ -204,11 +205,7 @@ impl Dialect {
             let short = Parameters { limit: SHORT_ANSWER, ..parameters };
             // A long prompt or a nearly exhausted credit says nothing about the next request.
             let is_lasting = status != Some(402) && !says(&["context", "prompt", "inputs", "messages", "per minute", "afford"]);
-            return Some(if is_lasting {
-                attempt.without(Lesson::LongAnswers, short)
-            } else {
-                Attempt { parameters: short, ..attempt.clone() }
-            });
+            return Some(attempt.without(is_lasting.then_some(Lesson::LongAnswers), short));
         }
         if matches!(status, Some(401 | 402 | 408 | 429)) {
             return None;
@@ -220,21 +217,13 @@ impl Dialect {
             let plain = Parameters { pictures: false, ..parameters };
             // One picture that cannot be read says nothing about the next one.
             let is_lasting = says(&REFUSALS_OF_PICTURES);
-            return Some(if is_lasting {
-                attempt.without(Lesson::Pictures, plain)
-            } else {
-                Attempt { parameters: plain, ..attempt.clone() }
-            });
+            return Some(attempt.without(is_lasting.then_some(Lesson::Pictures), plain));
         }
         if parameters.tools && matches!(status, Some(400 | 404 | 422 | 500 | 501) | None) && says(&NAMES_OF_TOOLS) {
             let plain = Parameters { tools: false, ..parameters };
             // One tool whose description is refused says nothing about others.
             let is_lasting = !says(&["schema", "function.", "invalid tool"]);
-            return Some(if is_lasting {
-                attempt.without(Lesson::Tools, plain)
-            } else {
-                Attempt { parameters: plain, ..attempt.clone() }
-            });
+            return Some(attempt.without(is_lasting.then_some(Lesson::Tools), plain));
         }
         let is_refusal = matches!(status, Some(400 | 422) | None);
         let is_passing = matches!(status, Some(502..=504 | 529));
@@ -242,7 +231,7 @@ impl Dialect {
         if has_form && says(&["json_validate_failed", "failed_generation", "failed to generate json", "failed to validate json"])
         {
             // The model's output had the wrong form this time only.
-            return Some(Attempt { parameters: Parameters { form: Form::Text, ..parameters }, ..attempt.clone() });
+            return Some(attempt.without(None, Parameters { form: Form::Text, ..parameters }));
         }
         if has_form && says(&NAMES_OF_FORMS) {
             return attempt_with_plainer_form(attempt);
@@ -275,10 +264,10 @@ impl Dialect {
         }
         // A server that knows only text may not say what it refuses.
         if parameters.tools && matches!(status, Some(400 | 404 | 422 | 500 | 501)) {
-            return Some(Attempt { parameters: Parameters { tools: false, ..parameters }, ..attempt.clone() });
+            return Some(attempt.without(None, Parameters { tools: false, ..parameters }));
         }
         let may_be_pictures = parameters.pictures && matches!(status, Some(400 | 413 | 415 | 422));
-        may_be_pictures.then(|| Attempt { parameters: Parameters { pictures: false, ..parameters }, ..attempt.clone() })
+        may_be_pictures.then(|| attempt.without(None, Parameters { pictures: false, ..parameters }))
     }
 
     /// Records that an answer arrived. The refusals before it become lessons.

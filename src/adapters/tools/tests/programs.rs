@@ -38,7 +38,7 @@ impl World {
     }
 
     async fn until(&self, is_wanted: fn(&State) -> bool) {
-        let mut state = self.set.in_force.read().servers["box"].watched();
+        let mut state = self.set.in_force.read().servers["box"].server.state.subscribe();
         state.wait_for(is_wanted).await.unwrap();
     }
 }
@@ -64,11 +64,11 @@ async fn a_program_that_dies_in_a_call_has_an_unknown_outcome_and_is_started_aga
     let outcome = call_go(&world.set).await;
 
     assert!(matches!(outcome, Err(Failure::Unknown(_))), "{outcome:?}");
-    world.until(State::has_failed).await;
+    world.until(|state| state.link.is_none() && state.problem.is_some()).await;
     let problem = world.set.review().servers.remove(0).problem.unwrap();
     assert!(problem.starts_with("it ended the connection; its log ends with: it hurts"), "{problem}");
     assert!(world.set.offered().is_empty());
-    world.until(State::is_connected).await;
+    world.until(|state| state.link.is_some()).await;
     assert_eq!(names_offered(&world.set), ["box__go"]);
 }
 

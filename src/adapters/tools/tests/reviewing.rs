@@ -96,14 +96,15 @@ async fn servers_follow_changed_settings() {
     let server = ToolServer { url: Some(double.url()), timeout_secs: Some(10.0), ..UNSET };
     let settings = |names: &[&str]| settings(None, names.iter().map(|name| (Arc::from(*name), server.clone())).collect());
 
-    set.use_settings(&settings(&["box", "other"])).unwrap();
+    let both = settings(&["box", "other"]);
+    set.use_settings(&both, set.prepare(&both).unwrap());
     assert!(set.review().servers[0].connected, "it stays connected");
     set.tried().await;
     let mut last = settings(&["other"]);
     last.rights.insert("other__roll".into(), RightSetting { allow: Some(Allow::Nobody), ..RightSetting::default() });
-    set.use_settings(&last).unwrap();
+    set.use_settings(&last, set.prepare(&last).unwrap());
 
-    assert_eq!(shown(&set)[0].right.allow, "nobody", "a right is new together with its server");
+    assert_eq!(shown(&set)[0].right.allow, Allow::Nobody, "a right is new together with its server");
     let servers: Vec<_> = set.review().servers.iter().map(|server| (server.name.clone(), server.connected)).collect();
     assert_eq!(servers, [("other".to_owned(), true)]);
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::super::message::Address;
 use super::super::super::tools::{Allow, Cause, Confirm, Effect, Offered, Refusal, Right, Standing, ToolCalled, Who};
-use super::super::calls::{Calls, WantedCall, WantedCalls};
+use super::super::calls::{Calls, Offer, WantedCall, WantedCalls};
 use super::super::*;
 use super::scene::{Scene, Setup, plain};
 
@@ -56,15 +56,12 @@ fn refusals_as_asked(
     let before = scene.journal.len();
     let right = Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm };
     let offered = Offered { name: "post".into(), effect: Effect::Outside, is_external: true, right, version: "1".into() };
-    let wanted = |arguments: &&str| WantedCall {
-        tool: tool.into(),
-        arguments: (*arguments).into(),
-        offered: (tool == "post").then(|| offered.clone()),
-    };
+    let wanted = |arguments: &&str| WantedCall { tool: tool.into(), arguments: (*arguments).into() };
     let calls = arguments.iter().map(wanted).collect();
     let operator = (Who { person: "ana".into(), sender: None }, Standing { is_operator: true, roles: None });
     let ((cause, has_external_answer), standings) = (asked, [operator].into());
-    let wanted = WantedCalls { ticket, calls, most: 10, shown: None, standings, cause, has_external_answer };
+    let offer = Offer { tools: vec![offered], shown: None, cause, has_external_answer };
+    let wanted = WantedCalls { ticket, calls, most: 10, standings, offer };
     scene.step(Input::CallsWanted(wanted));
     let called = scene.journal[before..].iter().filter_map(|recorded| match &recorded.event {
         Event::ToolCalled(called) => Some(called.refused),
