@@ -357,7 +357,8 @@ async fn serve(
         tokio::spawn(async move { copies.keep().await });
     }
     let backend = backend::backend(context.clone(), maintenance.clone());
-    tokio::spawn(receptions::keep_counting(backend.records.clone(), context.recorder.instruments().clone()));
+    let (records, instruments) = (backend.records.clone(), context.recorder.instruments().clone());
+    tokio::spawn(receptions::keep_counting(records, context.hub.clone(), instruments));
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());
     let companions = Arc::new(companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone()));

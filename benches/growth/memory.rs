@@ -49,6 +49,10 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
         line("    a second later, when all questions are answered", each(stock, messages, When::Answered)?);
     }
     line("asleep again, its guild still awake", each(stock, 40, When::Asleep)?);
+    line(
+        "awake with eight companions, a second after 40 more messages",
+        each(Stock { companions: 8, ..stock }, 40, When::Answered)?,
+    );
     let guilds = GUILDS.min(limit);
     let stock = Stock { channels: guilds, guilds, companions: 3, messages: 1 };
     line(&format!("a guild of {guilds}, each with one channel and the same three companions"), each(stock, 0, When::AtOnce)?);

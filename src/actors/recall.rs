@@ -153,10 +153,9 @@ impl Recall {
         let others = messages.iter().map(|message| &*message.from.name).chain(people.values().map(|name| &**name));
         let touched = Touched::new(questions.map(|(_, text)| text), names.iter().copied().chain(others), &words);
         query.before = Some(stretch.before);
-        let reader = Reader::new(store);
-        let journal = reader.journal(channel_key).await?;
+        let journal = Reader::new(store).journal(channel_key).await?;
         let touched_by = words.clone();
-        let found = self.search(channel_key, (&reader, &journal), move |Index { corpus, notes, of_notes, .. }| {
+        let found = self.search(channel_key, &journal, move |Index { corpus, notes, of_notes, .. }| {
             corpus.add_recalled(&recalled, &mut query, &words);
             let mut of_notes = Cow::Borrowed(of_notes);
             if !elsewhere.is_empty() {
@@ -227,7 +226,7 @@ impl Recall {
     pub async fn notes(&self, channel_key: &ChannelKey, store: &dyn Store) -> Result<Vec<(Seq, Arc<Note>)>, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock().await;
-        index.read_notes(channel_key, &Reader::new(store), &self.words()).await?;
+        index.read_notes(&Reader::new(store).journal(channel_key).await?, &self.words()).await?;
         self.count(channel_key, index.bytes());
         let replaced: HashSet<Seq> = index.notes.iter().filter_map(|(_, note)| note.replaces).collect();
         let is_in_force = |(seq, note): &&(Seq, Arc<Note>)| {
@@ -261,12 +260,12 @@ impl Recall {
     async fn search<T: Send + 'static>(
         &self,
         channel_key: &ChannelKey,
-        (reader, journal): (&Reader<'_>, &Journal<'_>),
+        journal: &Journal<'_>,
         search: impl FnOnce(&Index) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
-        index.read_notes(channel_key, reader, &self.words()).await?;
+        index.read_notes(journal, &self.words()).await?;
         let new = self.new_messages(&index, journal).await?;
         let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
@@ -431,9 +430,9 @@ impl New {
 
 impl Index {
     /// Reads the notes that are new.
-    async fn read_notes(&mut self, channel_key: &ChannelKey, reader: &Reader<'_>, words: &Words) -> Result<(), ReadError> {
+    async fn read_notes(&mut self, journal: &Journal<'_>, words: &Words) -> Result<(), ReadError> {
         let newest = self.notes.last().map_or(Seq::NONE, |(seq, _)| *seq);
-        let (notes, cleared) = reader.notes_and_clear(channel_key, newest).await?;
+        let (notes, cleared) = journal.notes_and_clear(newest).await?;
         self.cleared = self.cleared.max(cleared);
         let mut word_reader = words.reader();
         for (seq, note) in &notes {

@@ -27,7 +27,7 @@ mod window;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::tz::TimeZone;
 
@@ -118,12 +118,32 @@ pub struct Said {
     pub reply_to: Option<Seq>,
     /// The quote of that message to show with this one.
     pub quoted: Option<Quoted>,
+    pub line: KeptLine,
+}
+
+/// The text by which a prompt shows a message whole. It is kept, because the room of a talk is planned several times.
+#[derive(Clone, Debug, Default)]
+pub struct KeptLine(OnceLock<(Arc<Message>, bool, Arc<str>)>);
+
+impl KeptLine {
+    /// The text that `write` makes of the message, as the companion's own or as another's.
+    fn get(&self, message: &Arc<Message>, is_own: bool, write: impl Fn() -> String) -> Arc<str> {
+        let (of, of_own, text) = self.0.get_or_init(|| (message.clone(), is_own, write().into()));
+        // A message that was replaced has another line.
+        if Arc::ptr_eq(of, message) && *of_own == is_own { text.clone() } else { write().into() }
+    }
+}
+
+impl PartialEq for KeptLine {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Said {
     /// A message without a quote of the message that it replies to.
     pub const fn new(seq: Seq, at: Moment, message: Arc<Message>) -> Self {
-        Self { seq, at, message, reply_to: None, quoted: None }
+        Self { seq, at, message, reply_to: None, quoted: None, line: KeptLine(OnceLock::new()) }
     }
 }
 

@@ -46,23 +46,32 @@ fn hexadecimal(digits: &[u8]) -> Option<u128> {
 }
 
 /// The JSON that was shortened. `None`: it names a phrase that a newer version added.
-pub(super) fn expanded(mut shortened: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn expanded(shortened: &[u8]) -> Option<Vec<u8>> {
     let mut json = Vec::with_capacity(shortened.len() * 3);
+    expand_into(&mut json, shortened, usize::MAX)?;
+    Some(json)
+}
+
+/// Appends the JSON that was shortened, and stops once there are at least `enough` bytes. `None`: it names a phrase that a newer version added.
+pub(super) fn expand_into(json: &mut Vec<u8>, mut shortened: &[u8], enough: usize) -> Option<()> {
     while let Some(mark) = shortened.iter().position(|byte| *byte == MARK) {
         json.extend_from_slice(&shortened[..mark]);
         // Without a number the value was cut off, which reading the JSON reports.
-        let Some((number, rest)) = shortened[mark + 1..].split_first() else { return Some(json) };
+        let Some((number, rest)) = shortened[mark + 1..].split_first() else { return Some(()) };
         shortened = rest;
         if *number == DIGITS {
-            let Some((digits, rest)) = shortened.split_first_chunk() else { return Some(json) };
+            let Some((digits, rest)) = shortened.split_first_chunk() else { return Some(()) };
             json.extend(format!("{:032x}", u128::from_be_bytes(*digits)).bytes());
             shortened = rest;
         } else {
             json.extend_from_slice(PHRASES.get(usize::from(*number))?.as_bytes());
         }
+        if json.len() >= enough {
+            return Some(());
+        }
     }
     json.extend_from_slice(shortened);
-    Some(json)
+    Some(())
 }
 
 #[cfg(test)]

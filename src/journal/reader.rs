@@ -150,6 +150,28 @@ impl Journal<'_> {
         let (from, to) = (Key::event(self.ward, no, from), Key::event(self.ward, no, to));
         self.reader.collect(from, to, range.limit, range.newest_first).await
     }
+
+    /// The notes of the channel after an event, oldest first, and the newest `clear` after it.
+    ///
+    /// # Errors
+    /// Returns an error if the journal cannot be read.
+    pub async fn notes_and_clear(&self, after: Seq) -> Result<(Vec<(Seq, Arc<Note>)>, Option<Seq>), ReadError> {
+        let Some(no) = self.no else { return Ok((Vec::new(), None)) };
+        let first = after.next().max(self.swept_below);
+        let mut pages = self.reader.pages(key::noted(self.ward, no, first), key::noted(self.ward, no, Seq(u64::MAX)));
+        let (mut notes, mut cleared) = (Vec::new(), None);
+        while let Some(page) = pages.next().await? {
+            for seq in page.iter().filter_map(|(key, _)| key.last_number().map(Seq)) {
+                let range =
+                    Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false };
+                for recorded in self.legible(range).await?.events {
+                    cleared = cleared.max(matches!(recorded.event, Event::Cleared { anew: false }).then_some(recorded.seq));
+                    notes.extend(note_of(recorded));
+                }
+            }
+        }
+        Ok((notes, cleared))
+    }
 }
 
 /// The note of an event, unless it was deleted.
@@ -541,34 +563,7 @@ impl<'a> Reader<'a> {
 
     /// The notes of a channel after a number, in order, without deleted ones.
     pub async fn notes(&self, channel_key: &ChannelKey, after: Seq) -> Result<Vec<(Seq, Arc<Note>)>, ReadError> {
-        Ok(self.notes_and_clear(channel_key, after).await?.0)
-    }
-
-    /// The notes of a channel after an event, oldest first, and the newest `clear` after it.
-    ///
-    /// # Errors
-    /// Returns an error if the journal cannot be read.
-    pub async fn notes_and_clear(
-        &self,
-        channel_key: &ChannelKey,
-        after: Seq,
-    ) -> Result<(Vec<(Seq, Arc<Note>)>, Option<Seq>), ReadError> {
-        let journal = self.journal(channel_key).await?;
-        let Some(no) = journal.no else { return Ok((Vec::new(), None)) };
-        let (ward, first) = (channel_key.ward(), after.next().max(journal.swept_below));
-        let mut pages = self.pages(key::noted(ward, no, first), key::noted(ward, no, Seq(u64::MAX)));
-        let (mut notes, mut cleared) = (Vec::new(), None);
-        while let Some(page) = pages.next().await? {
-            for seq in page.iter().filter_map(|(key, _)| key.last_number().map(Seq)) {
-                let range =
-                    Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false };
-                for recorded in journal.legible(range).await?.events {
-                    cleared = cleared.max(matches!(recorded.event, Event::Cleared { anew: false }).then_some(recorded.seq));
-                    notes.extend(note_of(recorded));
-                }
-            }
-        }
-        Ok((notes, cleared))
+        Ok(self.journal(channel_key).await?.notes_and_clear(after).await?.0)
     }
 
     /// The time zone that a person chose in a guild. `None`: none that this machine knows.

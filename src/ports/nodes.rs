@@ -46,7 +46,7 @@ pub struct Node {
     pub address: Option<Arc<str>>,
     pub version: Arc<str>,
     pub is_owner: bool,
-    /// The seconds since this node last saw a heartbeat of the other node.
+    /// The seconds since this node last saw a heartbeat of the other node: the owner sends one every second, the others every ten seconds.
     pub silent_secs: u64,
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::actors::runtime::hub::Hub;
 use crate::domain::id::CompanionId;
 use crate::domain::reception::Reception;
 use crate::domain::trigger::Trigger;
@@ -17,6 +18,9 @@ use crate::telemetry::instruments::Instruments;
 /// The pause between two counts. It is longer if counting takes long, so that counting takes at most a hundredth of the time.
 const PAUSE: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
+/// The same while nothing is recorded. Only the ends of watches and of the 24 hours change the counts then.
+const QUIET_PAUSE: Duration = Duration::from_secs(60);
+const QUIET_SHARE: u32 = 1_000;
 /// The label of statements whose model is not known.
 const UNKNOWN: &str = "unknown";
 
@@ -29,16 +33,20 @@ struct Shown {
 }
 
 /// Counts until it is dropped.
-pub(super) async fn keep_counting(records: Arc<dyn RecordService>, instruments: Instruments) {
+pub(super) async fn keep_counting(records: Arc<dyn RecordService>, hub: Hub, instruments: Instruments) {
     let mut shown = Shown { instruments, series: BTreeMap::new() };
     loop {
-        let began = Instant::now();
+        let (began, recorded) = (Instant::now(), hub.recorded());
         match records.receptions(ReceptionQuery::default()).await {
             Ok(receptions) => shown.show(receptions),
             // The store reports its failures itself.
             Err(error) => tracing::debug!(?error, "the reception of statements cannot be counted"),
         }
-        sleep(PAUSE.max(began.elapsed() * SHARE)).await;
+        let took = began.elapsed();
+        sleep(PAUSE.max(took * SHARE)).await;
+        while hub.recorded() == recorded && began.elapsed() < QUIET_PAUSE.max(took * QUIET_SHARE) {
+            sleep(PAUSE).await;
+        }
     }
 }
 

@@ -34,7 +34,7 @@ struct Asked {
     /// lacked its part. The first readable answer counts.
     calls: Vec<Call>,
     /// The first answer, if it was unreadable. Then the question is asked once more.
-    unreadable: Option<Answer>,
+    unreadable: Option<Box<Answer>>,
 }
 
 /// What an answer means for the channel.
@@ -116,12 +116,12 @@ impl Questions {
     /// Stores an unreadable answer to this question. Returns whether to ask the question once more.
     pub(super) fn repeats(&mut self, ticket: Ticket, answer: &Answer) -> bool {
         let asked = self.asked.get_mut(&ticket).filter(|asked| asked.unreadable.is_none());
-        asked.map(|asked| asked.unreadable = Some(answer.clone())).is_some()
+        asked.map(|asked| asked.unreadable = Some(Box::new(answer.clone()))).is_some()
     }
 
     /// The unreadable first answer to a question that was asked once more. It is used if the repetition failed.
     pub(super) fn first_answer(&self, ticket: Ticket) -> Option<Answer> {
-        self.asked.get(&ticket)?.unreadable.clone()
+        self.asked.get(&ticket)?.unreadable.as_deref().cloned()
     }
 
     /// Ends a question whose answer counts. If there are other calls for the question, they are cancelled.

@@ -6,6 +6,7 @@
 mod vote_check;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
@@ -16,8 +17,9 @@ use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::hub::Live;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::round::Round;
 use crate::domain::vote::State as Ballot;
 use crate::journal::channel_key::ChannelKey;
@@ -38,14 +40,22 @@ pub struct Arguments {
 
 pub struct State {
     channel_key: ChannelKey,
-    /// The open rounds, oldest first, with the companions whose States were published.
-    rounds: Vec<(Round, BTreeSet<CompanionId>)>,
+    /// The open rounds, oldest first.
+    rounds: Vec<Managed>,
     external: BTreeSet<CompanionId>,
     myself: ActorRef<ManagerMessage>,
     channel: ActorRef<ChannelMessage>,
     context: ActorContext,
     _registration: Registration,
     _counted: Counted,
+}
+
+struct Managed {
+    round: Round,
+    /// The companions whose States were published.
+    published: BTreeSet<CompanionId>,
+    /// Ends with the round: a timer that goes on would hold the memory of a manager that has stopped.
+    _timer: OwnedTask,
 }
 
 impl Actor for TurnTakingManager {
@@ -81,15 +91,15 @@ impl Actor for TurnTakingManager {
         match message {
             ManagerMessage::Vote { state: ballot, reply } => state.submit(ballot, reply),
             ManagerMessage::StateRecorded(ballot) => {
-                let is_of = |(round, _): &(Round, _)| round.message_id() == ballot.message_id;
+                let is_of = |managed: &Managed| managed.round.message_id() == ballot.message_id;
                 if let Some(index) = state.rounds.iter().position(is_of) {
-                    state.rounds[index].0.submit((*ballot).clone());
+                    state.rounds[index].round.submit((*ballot).clone());
                     state.publish(index, [*ballot]);
                 }
             }
             ManagerMessage::RoundOpened(round) => state.open(*round),
             ManagerMessage::RoundClosed { message, states } => {
-                if let Some(index) = state.rounds.iter().position(|(round, _)| round.message == message) {
+                if let Some(index) = state.rounds.iter().position(|managed| managed.round.message == message) {
                     state.publish(index, states);
                     state.rounds.remove(index);
                 }
@@ -99,26 +109,33 @@ impl Actor for TurnTakingManager {
             }
             ManagerMessage::Due(message) => state.channel.cast(ChannelMessage::RoundDue(message))?,
             ManagerMessage::ExtendDeadline { message, timeout } => {
-                myself.send_after(timeout, move || ManagerMessage::Due(message));
+                if let Some(managed) = state.rounds.iter_mut().find(|managed| managed.round.message == message) {
+                    managed._timer = timer(&myself, message, timeout);
+                }
             }
         }
         Ok(())
     }
 }
 
+/// Reports the deadline of a round.
+fn timer(manager: &ActorRef<ManagerMessage>, message: Seq, timeout: Duration) -> OwnedTask {
+    manager.send_after(timeout, move || ManagerMessage::Due(message)).into()
+}
+
 impl State {
     fn open(&mut self, OpenRound { round, timeout }: OpenRound) {
         // If the manager dies, its timer dies, too. Then another manager is started, or the channel watches the deadline.
-        let message = round.message;
-        self.myself.send_after(timeout, move || ManagerMessage::Due(message));
+        let _timer = timer(&self.myself, round.message, timeout);
         let known: Vec<Ballot> = round.states().cloned().collect();
-        self.rounds.push((round, BTreeSet::new()));
+        self.rounds.push(Managed { round, published: BTreeSet::new(), _timer });
         self.publish(self.rounds.len() - 1, known);
     }
 
     /// Sends a vote that can count to the channel, which decides and answers the caller.
     fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
-        match VoteError::of_vote(&ballot, self.rounds.iter().map(|(round, _)| round), self.external.contains(&ballot.from)) {
+        match VoteError::of_vote(&ballot, self.rounds.iter().map(|managed| &managed.round), self.external.contains(&ballot.from))
+        {
             // The caller may have stopped waiting.
             Some(error) => drop(reply.send(Err(error))),
             // A channel that has stopped drops the reply, and the caller gets an error.
@@ -129,7 +146,7 @@ impl State {
     /// Publishes each State once. A replacement publishes the States of its predecessor again.
     fn publish(&mut self, index: usize, ballots: impl IntoIterator<Item = Ballot>) {
         for ballot in ballots {
-            if !self.rounds[index].1.insert(ballot.from.clone()) {
+            if !self.rounds[index].published.insert(ballot.from.clone()) {
                 continue;
             }
             if self.context.hub.is_watched(&self.channel_key) {

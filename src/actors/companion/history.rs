@@ -11,7 +11,10 @@ use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
 use crate::domain::message::{Author, Quoted, Role};
 use crate::domain::prompt::{PromptInput, Said, tokens};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Legible, Range, ReadError, Reader};
+use crate::journal::reader::{Journal, Range, ReadError, Reader};
+use crate::journal::record::{decode_event, event_kind};
+use crate::ports::store::Value;
+use crate::ports::store::key::Key;
 
 /// How long a reader waits for requests that redact the channel's journal. Reading in between could show words that were just deleted.
 const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,15 +49,17 @@ pub async fn read(
     counted_after: Seq,
     max_tokens: usize,
 ) -> Option<History> {
-    let reader = Reader::new(&*context.store);
+    let journal = journal(context, channel_key).await?;
     let (mut history, mut before, mut used, mut looked_at) = (History::default(), range.before, 0, 0);
+    let mut json = Vec::new();
     'pages: while looked_at < MAX_EVENTS {
         let page = Range { after: range.after, before: Some(before), limit: PAGE, newest_first: true };
-        let page = legible(reader.legible(channel_key, page).await, channel_key)?;
-        let is_last = page.looked_at() < PAGE;
-        looked_at += page.looked_at();
-        before = page.last.unwrap_or(before);
-        for recorded in page.events {
+        let page = readable(journal.stored(page).await, channel_key)?;
+        let is_last = page.len() < PAGE;
+        looked_at += page.len();
+        before = last_of(&page).unwrap_or(before);
+        for (key, value) in &page {
+            let Some(recorded) = message_or_clear(key, value, &mut json) else { continue };
             if matches!(recorded.event, Event::Cleared { .. }) {
                 break 'pages;
             }
@@ -124,36 +129,48 @@ pub async fn read_oldest(
     range: &HistoryRange,
     max_tokens: usize,
 ) -> Option<(Vec<Said>, Seq)> {
-    let reader = Reader::new(&*context.store);
-    let (mut messages, mut upto, mut used) = (Vec::new(), range.after, 0);
+    let journal = journal(context, channel_key).await?;
+    let (mut messages, mut upto, mut used, mut json) = (Vec::new(), range.after, 0, Vec::new());
     loop {
         let page = Range { after: upto, before: Some(range.before), limit: PAGE, newest_first: false };
-        let page = legible(reader.legible(channel_key, page).await, channel_key)?;
-        let is_last = page.looked_at() < PAGE;
-        let last = page.last.unwrap_or(upto);
-        for recorded in page.events {
-            let seq = recorded.seq;
-            if let Some(said) = shown_message(recorded, context, channel_key) {
+        let page = readable(journal.stored(page).await, channel_key)?;
+        for (key, value) in &page {
+            let recorded = message_or_clear(key, value, &mut json);
+            if let Some(said) = recorded.and_then(|recorded| shown_message(recorded, context, channel_key)) {
                 used += tokens(&said.message.text);
                 if used > max_tokens && !messages.is_empty() {
                     return Some((messages, upto));
                 }
                 messages.push(said);
             }
-            upto = seq;
+            upto = key.last_number().map_or(upto, Seq);
         }
-        if is_last {
+        if page.len() < PAGE {
             return Some((messages, Seq(range.before.0.saturating_sub(1))));
         }
-        upto = last;
     }
 }
 
-fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option<Legible> {
-    page.inspect_err(|error| {
+async fn journal<'a>(context: &'a ActorContext, channel_key: &ChannelKey) -> Option<Journal<'a>> {
+    readable(Reader::new(&*context.store).journal(channel_key).await, channel_key)
+}
+
+fn readable<T>(read: Result<T, ReadError>, channel_key: &ChannelKey) -> Option<T> {
+    read.inspect_err(|error| {
         tracing::warn!(channel = %crate::telemetry::plain::Plain(channel_key.channel.as_str()), %error, "the history cannot be read for a prompt");
     })
     .ok()
+}
+
+/// The number of the last event of a page.
+fn last_of(page: &[(Key, Value)]) -> Option<Seq> {
+    page.last().and_then(|(key, _)| key.last_number()).map(Seq)
+}
+
+/// Decodes a message or a `clear`. `None`: it is another event, which is not decoded, or it cannot be read.
+fn message_or_clear(key: &Key, value: &[u8], json: &mut Vec<u8>) -> Option<Recorded> {
+    let is_other = event_kind(value, json).is_some_and(|kind| !matches!(kind, "said" | "cleared"));
+    if is_other { None } else { decode_event(key, value).ok() }
 }
 
 /// The message of an event. None if the event is no message, if the message was deleted, or if its author opted out.

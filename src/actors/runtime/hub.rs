@@ -48,6 +48,8 @@ struct Shared {
     joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while there are no watchers.
     count: AtomicUsize,
+    /// How many events were published.
+    recorded: AtomicU64,
     last_message_times: LastMessageTimes,
 }
 
@@ -88,12 +90,20 @@ impl Hub {
     /// Publishes to the watchers of this channel.
     pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
         self.0.last_message_times.invalidate(channel_key);
+        if matches!(item, Live::Recorded(_)) {
+            self.0.recorded.fetch_add(1, Ordering::Relaxed);
+        }
         if self.watched_count() > 0 {
             for watched in watched_by(&self.0.watched.lock(), channel_key) {
                 // An error only means that no watcher is left.
                 let _ = watched.items.send((channel_key.clone(), item.clone()));
             }
         }
+    }
+
+    /// How many events were published since the start, in all channels.
+    pub fn recorded(&self) -> u64 {
+        self.0.recorded.load(Ordering::Relaxed)
     }
 
     /// The cached time of the last message of each channel.

@@ -1,5 +1,6 @@
 //! The callers that each route admits.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use axum::http::Method;
@@ -18,22 +19,31 @@ pub(super) enum Access {
 }
 
 /// The access of each method of each route.
-pub(super) struct AccessTable(HashMap<(&'static str, String), Access>);
+pub(super) struct AccessTable(HashMap<&'static str, Vec<(String, Access)>>);
 
 impl AccessTable {
     pub(super) fn new(routes: impl IntoIterator<Item = (&'static str, &'static str, Access)>) -> Self {
-        Self(routes.into_iter().map(|(path, method, access)| ((path, method.to_uppercase()), access)).collect())
+        let mut table = HashMap::<_, Vec<_>>::new();
+        for (path, method, access) in routes {
+            table.entry(path).or_default().push((method.to_uppercase(), access));
+        }
+        Self(table)
     }
 
     /// The access of a method of a route. HEAD counts as GET. An entry that is missing means [`Access::Operators`].
     pub(super) fn of(&self, route: &str, method: &Method) -> Access {
         let method = if *method == Method::HEAD { &Method::GET } else { method };
-        let is_it = |(path, known): &(&'static str, String)| *path == route && known == method.as_str();
-        self.0.iter().find(|(key, _)| is_it(key)).map_or_else(Access::default, |(_, access)| *access)
+        let mut methods = self.0.get(route).into_iter().flatten();
+        methods.find(|(known, _)| known == method.as_str()).map_or_else(Access::default, |(_, access)| *access)
+    }
+
+    /// The pattern of a route.
+    pub(super) fn pattern(&self, route: &str) -> Cow<'static, str> {
+        self.0.get_key_value(route).map_or_else(|| route.to_owned().into(), |(pattern, _)| Cow::Borrowed(*pattern))
     }
 
     #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str, Access)> {
-        self.0.iter().map(|((path, method), access)| (*path, method.as_str(), *access))
+        self.0.iter().flat_map(|(path, methods)| methods.iter().map(|(method, access)| (*path, method.as_str(), *access)))
     }
 }

@@ -175,7 +175,8 @@ fn not_invited(room: &RoomId) -> Problem {
 pub(super) async fn guard(State(console): State<Shared>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     // The route's pattern, never the path, because the number of different paths has no bound.
-    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
+    let route = console.access.pattern(route);
     let mut response = match admit(&console, &route, request) {
         Ok(request) => {
             let visit = request.extensions().get::<Caller>().and_then(|caller| caller.visit_at(request.uri().path())).cloned();
@@ -183,7 +184,7 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
         }
         Err(refusal) => *refusal,
     };
-    metrics::count_response(&console, &route, response.status(), start.elapsed());
+    metrics::count_response(&console, route, response.status(), start.elapsed());
     add_security_headers(response.headers_mut());
     response
 }

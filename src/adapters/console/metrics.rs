@@ -1,5 +1,6 @@
 //! `/metrics`: all metrics in Prometheus's text format.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -24,9 +25,9 @@ pub(super) async fn metrics(State(console): State<Shared>) -> Response {
 }
 
 /// Counts a response. The route is `none` if no route matched.
-pub(super) fn count_response(console: &Shared, route: &str, status: StatusCode, took: Duration) {
+pub(super) fn count_response(console: &Shared, route: Cow<'static, str>, status: StatusCode, took: Duration) {
     console.instruments.http_requests.add(1, [status_label(status.as_u16())]);
-    console.instruments.http_duration.record(took.as_secs_f64(), [route.to_owned()]);
+    console.instruments.http_duration.record(took.as_secs_f64(), [route]);
 }
 
 pub(super) fn count_panic(console: &Shared) {

@@ -1,6 +1,7 @@
 //! Writes one message as one line of JSON. The line depends on the message and its reader, not on the rest of the prompt, except that the message
 //! that it replies to is quoted only while the message is new, and that a text without enough room is cut.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -46,6 +47,23 @@ pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> 
     }
     line.push_str("\"text\":");
     end_with_text(line, message, own.is_some(), "}\n", most)
+}
+
+/// The line of a message without its text and a quote weighs less.
+const FRAME: usize = 2_000;
+
+/// Whether the text of a message has so much room that it is certainly shown whole, with nothing that depends on the room.
+pub(super) fn is_whole(said: &Said, room: usize) -> bool {
+    // No character weighs more than six for each of its bytes.
+    said.quoted.is_none() && said.message.cut.is_none() && said.message.text.len() * 6 + FRAME <= room
+}
+
+/// [`line_end`] for readers that are not the author. It is kept if the text is whole.
+pub(super) fn kept_line_end(said: &Said, most: usize) -> Option<Arc<str>> {
+    if !is_whole(said, most) {
+        return line_end(said, None, most).map(Arc::from);
+    }
+    Some(said.line.get(&said.message, false, || line_end(said, None, most).unwrap_or_default()))
 }
 
 /// A message as a speaker's name and a text: `Ana: "It rains."`. It weighs at most `most`. None if that is impossible.

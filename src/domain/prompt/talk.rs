@@ -12,7 +12,7 @@ use super::data::{
 };
 use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
-use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end, short_line};
+use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, is_whole, kept_line_end, short_line};
 use super::lore::lore;
 use super::recalled::{self, Found};
 use super::room::{SMALL, how_to_read_turns, is_small, statement_ending_weight, statement_name_weight};
@@ -77,14 +77,17 @@ impl<'a> Item<'a> {
             let is_namesake = |other: &Author| other.name == from.name && (other.role, &other.id) != (from.role, &from.id);
             let text = match is_short {
                 true => short_line(said, reader, talk.iter().any(|other| is_namesake(&other.message.from)), most)?,
-                false => [begin, &line_end(said, None, most)?].concat(),
+                false => [begin, &*kept_line_end(said, most)?].concat(),
             };
             return Some(Self { said, text, is_own: false, cut: String::new() });
         }
         let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4, is_short)).unwrap_or_default();
         let room = most.checked_sub(weight(&cut))?;
         // Escaping may add a space to each mark.
-        let text = plain_words(&cut_middle(&message.text, room / 2, char_weight));
+        let text = match is_whole(said, room / 2) {
+            true => said.line.get(&said.message, true, || plain_words(&message.text)).to_string(),
+            false => plain_words(&cut_middle(&message.text, room / 2, char_weight)),
+        };
         Some(Self { said, text, is_own: true, cut })
     }
 
@@ -338,7 +341,7 @@ fn shown<'a>(
     let mut shown = items.split_off(first);
     // The first line that is shown always has its time.
     if let Some(line) = shown.iter_mut().find(|item| !item.is_own && !form.is_short) {
-        let end = line_end(line.said, None, room / 2).unwrap_or_default();
+        let end = kept_line_end(line.said, room / 2).unwrap_or_default();
         line.text = beginning(line.said.at, zone) + &end;
     }
     shown

@@ -99,7 +99,7 @@ pub(super) enum Order {
     GiveBack { answer: oneshot::Sender<()> },
 }
 
-/// The rows of the partition and of the nodes. `look` and `beat` also update this node's row.
+/// The rows of the partition and of the nodes. `look` and `beat` also update this node's row from time to time.
 pub(super) trait Rows: Send {
     fn look(&mut self) -> impl Future<Output = Result<Seen, Trouble>> + Send;
 
@@ -484,8 +484,10 @@ impl<R: Rows> Keeper<R> {
                 tracing::warn!(name, "another node has the name of this one; set cluster.name to another name on each");
                 self.has_namesake = true;
             }
-            let watched = self.watched.entry(id).or_insert(Watched { beat: (0, beat), since: now });
-            let silent_secs = watched.stood_still((0, beat), now).as_secs();
+            // Nodes rarely update their own rows. The owner's beat shows that it is alive.
+            let beat = if is_owner { (found.term, found.beat) } else { (0, beat) };
+            let watched = self.watched.entry(id).or_insert(Watched { beat, since: now });
+            let silent_secs = watched.stood_still(beat, now).as_secs();
             view.push(Node { name: name.into(), address: known(&address), version: version.into(), is_owner, silent_secs });
         }
         self.instruments.partition_term.set(found.term, ["0"]);

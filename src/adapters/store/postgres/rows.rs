@@ -1,6 +1,9 @@
 //! The rows of the partition and of the nodes in the database.
 
+use std::time::Duration;
+
 use futures_util::try_join;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -20,6 +23,9 @@ const REMOVE: &str = "delete from node where id = any($1)";
 const REPLACE: &str = "delete from node where name = $1 and id <> $2";
 const NODES: &str = "select id, name, address, version, beat from node order by name, id";
 
+/// How often a node updates its row. Each update takes disk space in the write-ahead log, and only the list of nodes shows it.
+const SIGN_EVERY: Duration = Duration::from_secs(10);
+
 type Values<'a, const N: usize> = [(&'a (dyn ToSql + Sync), Type); N];
 
 /// The rows, on a connection that is reopened when it is lost.
@@ -29,6 +35,8 @@ pub(super) struct DatabaseRows {
     identity: Identity,
     /// The id of this node's row.
     node: String,
+    /// When this row was last updated. `None`: not on this connection.
+    signed: Option<Instant>,
 }
 
 impl From<tokio_postgres::Error> for Trouble {
@@ -39,7 +47,7 @@ impl From<tokio_postgres::Error> for Trouble {
 
 impl DatabaseRows {
     pub(super) const fn new(database: Database, identity: Identity, node: String) -> Self {
-        Self { database, session: None, identity, node }
+        Self { database, session: None, identity, node, signed: None }
     }
 
     async fn session(&mut self) -> Result<&Session, Trouble> {
@@ -49,26 +57,33 @@ impl DatabaseRows {
                 let session = self.database.connect().await?;
                 let replaced: Values<'_, 2> = [(&self.identity.name, Type::TEXT), (&self.node, Type::TEXT)];
                 session.client.execute_typed(REPLACE, &replaced).await?;
+                self.signed = None;
                 session
             }
         };
         Ok(self.session.insert(session))
     }
 
-    fn sign<'a>(identity: &'a Identity, node: &'a String) -> Values<'a, 4> {
+    /// Reads the partition's row by `query`, and the nodes. Updates the row of this node if that is due.
+    async fn read(&mut self, query: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Option<Seen>, Trouble> {
         const VERSION: &str = env!("CARGO_PKG_VERSION");
-        [(node, Type::TEXT), (&identity.name, Type::TEXT), (&identity.address, Type::TEXT), (&VERSION, Type::TEXT)]
+        self.session().await?;
+        let Some(Session { client, .. }) = &self.session else { return Ok(None) };
+        let is_due = self.signed.is_none_or(|signed| signed.elapsed() >= SIGN_EVERY);
+        let Identity { name, address } = &self.identity;
+        let node: Values<'_, 4> = [(&self.node, Type::TEXT), (name, Type::TEXT), (address, Type::TEXT), (&VERSION, Type::TEXT)];
+        let sign = async { if is_due { client.execute_typed(SIGN, &node).await } else { Ok(0) } };
+        let (row, _, nodes) = try_join!(client.query_typed_opt(query, values), sign, client.query_typed(NODES, &[]))?;
+        if is_due {
+            self.signed = Some(Instant::now());
+        }
+        row.map(|row| seen(&row, &nodes)).transpose()
     }
 }
 
 impl Rows for DatabaseRows {
     async fn look(&mut self) -> Result<Seen, Trouble> {
-        let (identity, node) = (self.identity.clone(), self.node.clone());
-        let sign = Self::sign(&identity, &node);
-        let client = &self.session().await?.client;
-        let (row, _, nodes) =
-            try_join!(client.query_typed_one(LOOK, &[]), client.execute_typed(SIGN, &sign), client.query_typed(NODES, &[]))?;
-        seen(&row, &nodes)
+        self.read(LOOK, &[]).await?.ok_or_else(|| Trouble::Passing("the database has no partition".into()))
     }
 
     async fn acquire_partition(&mut self, found: &Found, owner: &str) -> Result<bool, Trouble> {
@@ -83,20 +98,13 @@ impl Rows for DatabaseRows {
     }
 
     async fn beat(&mut self, owner: &str) -> Result<Option<Seen>, Trouble> {
-        let (identity, node) = (self.identity.clone(), self.node.clone());
-        let sign = Self::sign(&identity, &node);
-        let session = self.session().await?;
-        session.has_warned();
-        let owner: Values<'_, 1> = [(&owner, Type::TEXT)];
-        let (row, _, nodes) = try_join!(
-            session.client.query_typed_opt(BEAT, &owner),
-            session.client.execute_typed(SIGN, &sign),
-            session.client.query_typed(NODES, &[])
-        )?;
-        if session.has_warned() {
+        self.session().await?.has_warned();
+        let seen = self.read(BEAT, &[(&owner, Type::TEXT)]).await?;
+        // A connection that has ended meanwhile has still warned.
+        if self.session.as_ref().is_none_or(Session::has_warned) {
             return Err(Trouble::Passing("the database warned when it stored a beat".into()));
         }
-        row.map(|row| seen(&row, &nodes)).transpose()
+        Ok(seen)
     }
 
     async fn give_back(&mut self, owner: &str) -> Result<(), Trouble> {

@@ -243,6 +243,28 @@ async fn a_store_that_is_given_back_is_taken_by_the_node_that_stands_by() {
 }
 
 #[tokio::test]
+async fn beats_rarely_update_the_row_of_the_node() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    subject.store = None;
+    let often = Times { beat_every: Duration::from_millis(1), ..Times::default() };
+    let store = node("a", &subject.folder, &subject.url, often).unwrap();
+    store.own(None).await.unwrap();
+    let session = Database::at(&subject.url).unwrap().connect().await.unwrap();
+    let beats = async || {
+        let row = session.client.query_one("select partition.beat, node.beat from partition, node", &[]).await.unwrap();
+        (row.get::<_, i64>(0), row.get::<_, i64>(1))
+    };
+
+    let mut both = beats().await;
+    while both.0 < 40 {
+        both = beats().await;
+    }
+
+    assert!(both.1 < both.0 / 4, "{both:?}");
+    assert_eq!(store.nodes().nodes[0].silent_secs, 0);
+}
+
+#[tokio::test]
 async fn an_owner_stops_when_the_database_is_away_and_owns_the_store_again_later() {
     let Some(server) = TestServer::new() else { return };
     let (server, folder) = (Arc::new(server), tempfile::tempdir().unwrap());

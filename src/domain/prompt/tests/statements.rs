@@ -44,6 +44,22 @@ fn own_words_are_turns_of_their_own_and_what_is_new_is_said() {
 }
 
 #[test]
+fn a_message_that_is_replaced_after_a_prompt_was_built_is_shown_as_it_is_now() {
+    let talk = |texts: [&str; 2]| PromptInput { recent: vec![person(1, texts[0]), own(2, texts[1])], ..input() };
+    let mut said = speaking(talk(["one", "mine"]));
+    let before = statement(character(), scene(), &said, &words());
+    let again = statement(character(), scene(), &said, &words());
+
+    for (message, text) in said.input.recent.iter_mut().zip(["other", "different"]) {
+        Arc::make_mut(&mut message.message).text = text.into();
+    }
+    let after = statement(character(), scene(), &said, &words());
+
+    assert_eq!(before, again);
+    assert_eq!(after, stated(talk(["other", "different"])));
+}
+
+#[test]
 fn a_talk_that_begins_or_ends_with_own_words_begins_and_ends_with_a_users_turn() {
     let recent = vec![own(1, "Hello?")];
 
