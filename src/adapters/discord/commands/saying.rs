@@ -37,7 +37,7 @@ const TRIED_FOR: Duration = Duration::from_secs(15);
 /// The next step of relaying a message.
 pub(super) enum SayStep {
     /// The companion is known: relay the message.
-    Message(PreparedMessage),
+    Message(Box<PreparedMessage>),
     /// The user must choose a companion first, from a list with this `custom_id`.
     Choice { id: String, choices: Vec<Choice> },
 }
@@ -102,7 +102,7 @@ impl CommandHandler {
                 "That has too many lines to be shown completely, so nothing was said. Leave out line breaks, or say it in parts."
             )));
         }
-        Ok(SayStep::Message(PreparedMessage { companion, text: text_for_model, shown }))
+        Ok(SayStep::Message(Box::new(PreparedMessage { companion, text: text_for_model, shown })))
     }
 
     /// Prepares *Ask a companion about this*: creates the question, and chooses the companion if there is only one.
@@ -142,7 +142,7 @@ impl CommandHandler {
         let link = format!("https://discord.com/channels/{guild}/{}/{}", here.channel, message.id);
         let question = Question { id, person: person.id, channel: here.channel, text, link };
         if let [only] = room.companions.as_slice() {
-            return Ok(SayStep::Message(question.for_companion(only.clone(), person)));
+            return Ok(SayStep::Message(Box::new(question.for_companion(only.clone(), person))));
         }
         self.questions.add(question);
         Ok(SayStep::Choice { id: list_of(id), choices: offered(&room.companions, "") })
@@ -163,7 +163,7 @@ impl CommandHandler {
         let question = question.ok_or_else(|| {
             Answer::Refused(say!("That was asked already, or too long ago. Choose it in the menu of the message again."))
         })?;
-        Ok(SayStep::Message(question.for_companion(companion, person)))
+        Ok(SayStep::Message(Box::new(question.for_companion(companion, person))))
     }
 
     /// The room of a channel with companions, if the user may speak to them.
@@ -191,7 +191,7 @@ impl CommandHandler {
         let handle = pending.handle;
         let step = timeout_at(pending.since + ANSWERED_LATER, catch_panic(step)).await;
         let (body, outcome, prepared) = match step.unwrap_or_else(|_| Err(Answer::Failed(words::not_said()))) {
-            Ok(SayStep::Message(prepared)) => (answering::deferred_for_all(), "done", Some(prepared)),
+            Ok(SayStep::Message(prepared)) => (answering::deferred_for_all(), "done", Some(*prepared)),
             Ok(SayStep::Choice { id, choices }) => {
                 let text = say!("Which companion should be asked about this message?");
                 (answering::list(&text, &handle.language, &id, &choices), "done", None)
