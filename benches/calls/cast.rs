@@ -215,7 +215,7 @@ impl<'a> Rehearsed<'a> {
             buffer: snapshot,
         };
         let reason = conversation.turns().floor().and_then(|floor| floor.why.clone());
-        let statement = StatementInput { reason, ..StatementInput::new(input) };
+        let statement = StatementInput { input, reason, ..StatementInput::default() };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
         Some(request(ModelRole::Main, purpose, Some(companion), worded, shown(&statement.input)))

@@ -93,7 +93,10 @@ async fn after_failures_in_a_row_no_call_is_made_and_nothing_is_offered() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_with_the_reason() {
     let data = tempfile::tempdir().unwrap();
-    let gone = Double::new(Vec::new(), |_| Reply::Hang).await.url();
+    // A port that is in use, without a listener.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let gone = format!("http://{}/mcp", taken.local_addr().unwrap());
 
     let set = start(data.path(), ToolServer { url: Some(gone), ..UNSET });
     set.tried().await;
