@@ -252,6 +252,7 @@ impl Actor for Channel {
                 state.note_filter(&asked, &outcome);
                 state.calls_wanted(*wanted, &asked.newest(), &outcome, reply);
             }
+            ChannelMessage::ReminderPosted(number) => state.reminder_posted(number),
             ChannelMessage::CallEnded { call, answer } => state.step(Input::CallEnded { call, answer, effects: Vec::new() }),
             ChannelMessage::ConfirmCall { call, by, is_confirmed, reply } => state.confirm_call(call, by, is_confirmed, reply),
             ChannelMessage::ReplyEnded { ticket, text, written, asked, outcome } => {

@@ -23,7 +23,8 @@ pub(super) enum PostCommitAction {
     },
     /// Make this call of a tool, or go on after it: with its reply, and with the event that a confirmed one has ended.
     FollowCall {
-        call: Ticket,
+        /// Without one, only the reply may go on.
+        call: Option<Ticket>,
         reply: Ticket,
     },
     /// Cancel this question or judgement, or stop this reply and its delivery.
@@ -87,13 +88,15 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
                 actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))));
             }
             Event::ToolCalled(called) => {
-                actions.push(PostCommitAction::FollowCall { call: called.call, reply: called.ticket });
+                // One that has to be confirmed is made once its confirmation is on record.
+                let call = Some(called.call).filter(|_| called.until.is_none());
+                actions.push(PostCommitAction::FollowCall { call, reply: called.ticket });
             }
             Event::ToolConfirmed(confirmed) if confirmed.is_confirmed => {
-                actions.push(PostCommitAction::FollowCall { call: confirmed.call, reply: confirmed.ticket });
+                actions.push(PostCommitAction::FollowCall { call: Some(confirmed.call), reply: confirmed.ticket });
             }
             Event::ToolAnswered(answered) => {
-                actions.push(PostCommitAction::FollowCall { call: answered.call, reply: answered.ticket });
+                actions.push(PostCommitAction::FollowCall { call: Some(answered.call), reply: answered.ticket });
             }
             Event::RoundClosed(closed) => actions.push(PostCommitAction::EndRound(Box::new(closed.clone()))),
             _ => {}

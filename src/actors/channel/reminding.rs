@@ -160,19 +160,27 @@ impl State {
             });
         }
     }
+
+    /// Journals a reminder that was posted, unless it was cancelled or erased meanwhile.
+    pub(super) fn reminder_posted(&self, number: u64) {
+        if let Some((_, reminder)) = self.conversation.reminders().announced().find(|(_, one)| one.number == number) {
+            journal(plain(reminder, &self.channel), &self.channel);
+        }
+    }
 }
 
-/// Posts a reminder as a sentence of the server, then journals it. On a platform, it tries that for a day.
+/// Posts a reminder as a sentence of the server. On a platform, it tries that for a day.
 async fn post(reminder: Reminder, channel: ChannelContext) {
     let number = reminder.number;
     tracing::info!(channel = %channel.shown(), number, "no companion acknowledges a reminder; the server posts it");
     loop {
-        let message = Message { background: true, ..message(&reminder, "reminders.plain", &channel) };
-        let Some(platform) = channel.platform() else { return journal(message, &channel) };
+        let text = plain(&reminder, &channel).text;
         let nonce = format!("{}/reminder/{number}", channel.key.channel);
-        let Err(error) = insist(|| platform.announce(&channel.key.channel, &message.text, &nonce)).await else {
-            return journal(message, &channel);
+        let posted = match channel.platform() {
+            Some(platform) => insist(|| platform.announce(&channel.key.channel, &text, &nonce)).await,
+            None => Ok(()),
         };
+        let Err(error) = posted else { return drop(channel.actor.cast(ChannelMessage::ReminderPosted(number))) };
         tracing::warn!(channel = %channel.shown(), number, %error, "a reminder could not be posted; it is tried again in ten minutes");
         if channel.machine_time().since(reminder.due) > MOST_TRIED {
             tracing::error!(channel = %channel.shown(), number, "a reminder is given up, because it could not be posted for a day");
@@ -180,6 +188,11 @@ async fn post(reminder: Reminder, channel: ChannelContext) {
         }
         sleep(PAUSE).await;
     }
+}
+
+/// The message that the server posts in place of a companion's words.
+fn plain(reminder: &Reminder, channel: &ChannelContext) -> Message {
+    Message { background: true, ..message(reminder, "reminders.plain", channel) }
 }
 
 /// The message that announces a reminder, in the language of the channel.

@@ -226,6 +226,6 @@ fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
     let rounds = conversation.turns().rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
     let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Ask { tickets: vec![ticket] });
     let calls = conversation.calls().iter().filter(|call| call.is_running() || call.awaits_event());
-    let calls = calls.map(|known| PostCommitAction::FollowCall { call: known.called.call, reply: known.called.ticket });
+    let calls = calls.map(|known| PostCommitAction::FollowCall { call: Some(known.called.call), reply: known.called.ticket });
     rounds.chain(questions).chain(replies).chain(judgement).chain(calls).collect()
 }

@@ -42,9 +42,9 @@ impl State {
         self.carry_out(outputs);
     }
 
-    /// Makes a call that is on record, or goes on after it.
-    pub(super) fn follow_call(&mut self, call: Ticket, reply: Ticket) {
-        let known = self.conversation.call(call).cloned();
+    /// Makes a call that is on record, or goes on after it. Without a call, only the reply may go on.
+    pub(super) fn follow_call(&mut self, call: Option<Ticket>, reply: Ticket) {
+        let known = call.and_then(|call| self.conversation.call(call)).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.is_running()) {
             return self.make_call(known.clone());
         }

@@ -69,6 +69,8 @@ pub enum ChannelMessage {
     ManagerGone(ActorId),
     /// The model that writes a reply asks for calls of tools. Answered once they have ended.
     CallsWanted { wanted: Box<WantedCalls>, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<()> },
+    /// A reminder that no companion acknowledges was posted.
+    ReminderPosted(u64),
     /// A call has ended.
     CallEnded { call: Ticket, answer: CallAnswer },
     /// A person who may do so confirms or declines a call. Answered once that is journaled.

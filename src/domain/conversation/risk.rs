@@ -8,8 +8,6 @@ use super::*;
 
 /// The maximum number of messages of people at risk that are remembered.
 const MOST_KNOWN: usize = 64;
-/// Of unsettled messages, the newest with about as many bytes are examined. Prompts have room for no more.
-const MOST_BYTES: usize = 32_000;
 
 impl Conversation {
     /// Whether the author of an unsettled message of this companion, up to this message, may be at risk.
@@ -20,12 +18,7 @@ impl Conversation {
     /// The unsettled messages of people that show a sign of risk, the newest first.
     fn signs<'a>(&'a self, companion: &'a CompanionId, upto: Seq) -> impl Iterator<Item = (&'a Entry, Sign)> {
         let entries = self.buffer(companion).rev().filter(move |entry| entry.seq <= upto);
-        let newest = entries.scan(0, |bytes, entry| {
-            let before = *bytes;
-            *bytes += entry.message.text.len();
-            (before < MOST_BYTES).then_some(entry)
-        });
-        let of_people = newest.filter(|entry| entry.message.from.role == Role::Person && !entry.message.is_event());
+        let of_people = entries.filter(|entry| entry.message.from.role == Role::Person && !entry.message.is_event());
         of_people.filter_map(|entry| Some((entry, sign(&entry.message.text)?)))
     }
 
