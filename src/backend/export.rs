@@ -102,7 +102,7 @@ struct Document {
     edited: BTreeSet<Seq>,
     /// The statements in whose place, or after which, a companion wrote another one. Their words are deleted, and nothing is said of them.
     replaced: BTreeSet<Seq>,
-    /// Those of them in whose place another one stands, also while the erasure of their words is still under way.
+    /// The statements that were replaced. Their words may not be erased yet.
     gone: BTreeSet<Seq>,
     after: Seq,
     messages: usize,

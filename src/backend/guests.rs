@@ -305,7 +305,7 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// What the guests of a guild used today, with the tokens that are charged only when somebody uses something again.
+    /// The usage of the guests of a guild today, including tokens that are not charged yet.
     pub(super) async fn used_by_guests(&self, guild: &GuildId, now: Moment) -> Result<Vec<GuestUsage>, Refused> {
         let mut all = self.context.guests.read(Clone::clone);
         let midnight = now - Duration::from_micros(now.as_micros() % (DAY.as_secs() * 1_000_000));

@@ -39,7 +39,7 @@ pub struct Chat {
 }
 
 named! {
-    /// Why a file is no chat, by the key of the text for users.
+    /// The reason why a file is not a chat, as the key of the text for users.
     pub enum NotAChat {
         NotText = "refusals.chat_not_text",
         NoMessages = "refusals.chat_empty",

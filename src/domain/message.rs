@@ -217,7 +217,7 @@ impl Message {
 pub struct ImportedMessage {
     pub from: Author,
     pub text: Arc<str>,
-    /// Whether nobody says it.
+    /// Whether it describes a scene and has no speaker.
     pub is_scene: bool,
     /// `None` if the file does not say it.
     pub at: Option<Moment>,

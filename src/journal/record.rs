@@ -175,7 +175,7 @@ pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
     Ok(Recorded { seq, at: record.at, handled, turn: record.turn, event })
 }
 
-/// What comes before the kind of an event.
+/// The JSON before the kind of an event.
 const KIND: &[u8] = br#""event":{"event":""#;
 /// An event has its kind within this number of bytes: its time, a number and a turn come before.
 const KIND_WITHIN: usize = 160;

@@ -21,9 +21,9 @@ pub(super) enum PostCommitAction {
     Reply {
         ticket: Ticket,
     },
-    /// Make this call of a tool, or go on after it: with its reply, and with the event that a confirmed one has ended.
+    /// Execute this tool call. If it has ended, continue its reply, and record that a confirmed call has ended.
     FollowCall {
-        /// Without one, only the reply may go on.
+        /// `None`: only continue the reply.
         call: Option<Ticket>,
         reply: Ticket,
     },
@@ -41,7 +41,7 @@ pub(super) enum PostCommitAction {
     },
     /// Publish this State.
     Publish(Box<Ballot>),
-    /// Tell an external caller that the request is committed.
+    /// Report to an external caller that its request is committed.
     Confirm(Box<dyn FnOnce() + Send>),
     EndRound(Box<RoundClosed>),
     /// Show that a wish to speak, a turn or a reply was dropped.
@@ -88,7 +88,7 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
                 actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))));
             }
             Event::ToolCalled(called) => {
-                // One that has to be confirmed is made once its confirmation is on record.
+                // A call that requires confirmation is executed after the confirmation is committed.
                 let call = Some(called.call).filter(|_| called.until.is_none());
                 actions.push(PostCommitAction::FollowCall { call, reply: called.ticket });
             }

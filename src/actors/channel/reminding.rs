@@ -33,7 +33,7 @@ const MOST_TRIED: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Reminding {
     /// The reminders whose event is on its way to the journal.
     announced: BTreeSet<u64>,
-    /// Those that are being posted plainly.
+    /// The tasks that post reminders without a companion.
     posted: BTreeMap<u64, OwnedTask>,
 }
 

@@ -42,7 +42,7 @@ impl State {
         self.carry_out(outputs);
     }
 
-    /// Makes a call that is on record, or goes on after it. Without a call, only the reply may go on.
+    /// Executes a committed tool call, or continues its reply if the call has ended. Without a call, it only continues the reply.
     pub(super) fn follow_call(&mut self, call: Option<Ticket>, reply: Ticket) {
         let known = call.and_then(|call| self.conversation.call(call)).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.is_running()) {

@@ -54,7 +54,7 @@ struct Managed {
     round: Round,
     /// The companions whose States were published.
     published: BTreeSet<CompanionId>,
-    /// Ends with the round: a timer that goes on would hold the memory of a manager that has stopped.
+    /// Aborted with the manager, because a running timer would keep its memory allocated.
     _timer: OwnedTask,
 }
 

@@ -265,7 +265,7 @@ impl Actor for Reply {
     }
 }
 
-/// The text of a statement, with what is known of the statement whose place it takes. A text that continues that one follows it.
+/// The text of a statement and the data that it takes over from the statement that it replaces. A continuation is appended to the earlier text.
 async fn in_place(words: Arc<str>, reply: &Arguments) -> Result<(Arc<str>, Written), ReadError> {
     let Some(statement) = reply.again else { return Ok((words, Written::default())) };
     // A deletion in progress may erase that statement or its versions.
@@ -522,7 +522,7 @@ async fn add_history(
     statement.lore = found_lore(&statement.input, settings, channel_key, context, words);
     statement.page_tokens = if takes_notes { context.settings.memory.page_tokens } else { 0 };
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
-    // Those that the prompt has no room for ask nothing.
+    // Messages that do not fit into the prompt are not part of the query.
     let shown = statement.input.buffer.iter().filter(|said| said.seq >= before).map(|said| &said.message);
     let answered: Vec<_> = shown.filter(|message| !message.is_by(&settings.id)).cloned().collect();
     let names = settings.names().chain(scene.others.iter().map(|other| &*other.name));

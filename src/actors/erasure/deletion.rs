@@ -234,11 +234,11 @@ async fn removal_candidates(
 
 /// A change of a message.
 pub enum Change {
-    /// Somebody edits it.
+    /// The new text.
     Text(Arc<str>),
-    /// A model describes its pictures.
+    /// Descriptions of its pictures by a model.
     Captions(Vec<Caption>),
-    /// Another version of a statement stands, by its index.
+    /// The index of the version to show.
     Version(usize),
 }
 

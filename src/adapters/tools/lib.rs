@@ -67,7 +67,7 @@ pub fn accepted_names(data: &Path) -> Vec<String> {
     Lock::read(data).names()
 }
 
-/// What settings need.
+/// Validated settings, ready for use.
 pub struct Prepared {
     search: Option<Search>,
     /// The servers that are to be connected, by name.

@@ -346,7 +346,7 @@ impl<'a> Attempt<'a> {
         let has_opened = self.server.breaker.lock().ended(self.server.clock.now(), is_probe, verdict);
         // A program that only hangs is started anew, too.
         if let Some(reason) = broken.or_else(|| has_opened.then(|| "its last calls failed".to_owned())) {
-            // It is full if another call has found that, too.
+            // The channel is full if another call has reported a failure.
             let _ = self.link.broken.try_send(reason);
         }
     }

@@ -14,7 +14,7 @@ pub fn read(text: &str) -> Option<JsonObject> {
     let written = value.to_string();
     let is_unseen = |c: char| c.is_control() || matches!(c, '\u{2800}' | '\u{16fe4}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..);
     let has_hidden = first_hidden(&written).is_some() || written.contains(is_unseen);
-    // Of a key that is there twice, parsers differ in which entry they take.
+    // Parsers differ in which value of a duplicate key they use.
     let is_unique = written_entries(text) == entries(&value);
     match value {
         Value::Object(object) if is_unique && !has_hidden => Some(object),

@@ -83,7 +83,7 @@ export async function elsewhere({ isOpen, changed, here }) {
     }
     const end = (label, act = close) => el('p', { class: 'actions' }, button(t(label), act));
     if (one?.url) {
-      // What is found stays while the log grows.
+      // The result of the check is kept when the log is drawn again.
       if (checked?.url !== one.url) checked = { url: one.url, nodes: checkNodes(() => one.url, 'elsewhere.tunnel_lost') };
       const [press, found] = checked.nodes;
       const actions = end('elsewhere.end', ask);
@@ -99,7 +99,7 @@ export async function elsewhere({ isOpen, changed, here }) {
     return [paragraph(t('elsewhere.tunnel_about')), programs.includes('cloudflared') ? paragraph(t('elsewhere.cloudflare_reads'), 'muted') : null, ...why, el('p', { class: 'actions' }, starts)];
   }
 
-  // A button that asks an address from the server's machine, and what is found. `lost` is the text for an address that does not lead here.
+  // A button that has the server request an address, and an element for the result. `lost` is the text for an address that does not reach this server.
   function checkNodes(address, lost = null) {
     const found = el('div', { role: 'status' });
     async function check(event) {

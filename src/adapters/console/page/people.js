@@ -61,7 +61,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
       whenReleased(draw);
       return !problem;
     }
-    // The first name is another one, too: before it nobody was told of any.
+    // The first name counts as a change, too, because no name was sent to the server before.
     const isOther = person !== me || !loadForAll('people', []).length;
     me = person;
     store('me', me);

@@ -100,7 +100,7 @@ impl Rows for DatabaseRows {
     async fn beat(&mut self, owner: &str) -> Result<Option<Seen>, Trouble> {
         self.session().await?.has_warned();
         let seen = self.read(BEAT, &[(&owner, Type::TEXT)]).await?;
-        // A connection that has ended meanwhile has still warned.
+        // A missing connection counts as a warning.
         if self.session.as_ref().is_none_or(Session::has_warned) {
             return Err(Trouble::Passing("the database warned when it stored a beat".into()));
         }
