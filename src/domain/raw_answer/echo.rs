@@ -147,10 +147,11 @@ pub(super) struct Echo(pub Arc<Known>);
 impl Stage for Echo {
     fn step<'a>(&mut self, text: Cursor<'a>, _: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
-        if let Some(end) = self.0.copied(text)? {
+        // A sentence begins with a word. A text that arrives in pieces may be read from within a word or before white space.
+        let is_word = text.before().chars().next_back().is_none_or(char::is_whitespace) && !rest.starts_with(char::is_whitespace);
+        if let Some(end) = if is_word { self.0.copied(text)? } else { None } {
             return Ok(Step::Cut(Trimmed::Prompt, end));
         }
-        // A sentence may begin after white space.
         let words = rest.find(char::is_whitespace).map_or(text.end(), |length| text.moved(length));
         let space = words.rest().len() - words.rest().trim_start().len();
         Ok(Step::Say(words.moved(space)))

@@ -594,6 +594,17 @@ proptest! {
 }
 
 #[test]
+fn pieces_that_end_within_a_word_or_white_space_make_no_difference() {
+    let call = ["<|message|>", "<tool_call>"].concat();
+    for pieces in [["\n", " ", &call], ["Aria", ":", &call], ["Aria", ":", "assistantfinal"]] {
+        let mut reader = Reader::new(speakers(), false);
+        pieces.iter().for_each(|piece| reader.feed(piece));
+
+        assert_eq!(reader.finish(), read(&pieces.concat()), "{pieces:?}");
+    }
+}
+
+#[test]
 fn answers_of_weak_templates_are_read_as_they_are_meant() {
     use Trimmed::{Decision, EndOfTurn, Form, OtherSpeaker, OwnName, Thought};
     check(&[

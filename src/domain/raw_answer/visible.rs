@@ -108,7 +108,7 @@ impl Visible {
             }
             return Ok(Step::Say(end));
         }
-        let found = match if is_begin { bare_channel(text)? } else { None } {
+        let found = match if is_begin && is_line_start { bare_channel(text)? } else { None } {
             None if rest.starts_with(BEGINNINGS) => mark(text)?,
             found => found,
         };

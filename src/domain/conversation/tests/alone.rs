@@ -9,7 +9,7 @@ use super::scene::{Act, Scene, Setup, acts, plain};
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 
 proptest! {
-    #![proptest_config(config(1, 128))]
+    #![proptest_config(config(128))]
 
     #[test]
     fn whatever_happens_to_a_companion_is_settled_once_and_restored_from_its_record(mut acts in acts()) {
