@@ -81,7 +81,7 @@ impl ActorBackend {
         let memberships = &self.context.memberships;
         let is_present = memberships.present(&channel_key.channel).contains_key(&called.companion);
         let companion = memberships.companion(&channel_key.channel, &called.companion).filter(|_| is_present);
-        let offered = companion.into_iter().flat_map(|companion| tools::tools_of(&companion, &self.context));
+        let offered = companion.into_iter().flat_map(|companion| tools::tools_of(&companion, &channel_key.guild, &self.context));
         // It is confirmed as it was when the model asked for it.
         let is_as_offered = |offered: &Offered| {
             let is_same_version = called.version.is_empty() || offered.version == called.version;

@@ -101,6 +101,7 @@ pub struct Traits {
     pub aliases: Vec<String>,
     pub chattiness: Option<String>,
     pub tone: Option<String>,
+    pub about: Option<String>,
     pub interjection: Option<Interjection>,
 }
 
@@ -313,6 +314,7 @@ impl<'a> Fields<'a> {
             aliases: aliases.take(MAX_ALIASES).collect(),
             chattiness: text("chattiness"),
             tone: text("tone"),
+            about: text("about"),
             interjection: level.or_else(|| extensions.get(TALKATIVENESS).and_then(talkative)),
         }
     }

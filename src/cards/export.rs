@@ -199,8 +199,10 @@ fn insert_ours(data: &mut Map<String, Value>, companion: &Companion) {
     if !companion.chattiness.is_empty() {
         ours["chattiness"] = json!(companion.chattiness);
     }
-    if let Some(tone) = &companion.tone {
-        ours["tone"] = json!(tone);
+    for (key, text) in [("tone", &companion.tone), ("about", &companion.about)] {
+        if let Some(text) = text {
+            ours[key] = json!(text);
+        }
     }
     let extensions = data.entry("extensions").or_insert_with(|| json!({}));
     match extensions {

@@ -2,6 +2,7 @@
 //! becomes a persona.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::domain::lore::matching::Compiled;
 use crate::domain::named::named;
 use crate::domain::policy::interjection::Interjection;
 use crate::domain::text;
-use crate::settings::companion::{CompanionFile, MAX_ALIASES, MAX_GREETING_BYTES, MAX_GREETINGS};
+use crate::settings::companion::{CompanionFile, MAX_ABOUT_CHARS, MAX_ALIASES, MAX_GREETING_BYTES, MAX_GREETINGS};
 
 /// The maximum number of key names in a preview, and their maximum length.
 const MAX_NAMES: usize = 16;
@@ -35,6 +36,8 @@ pub struct Preview {
     /// How much of each part of the card the persona includes.
     pub parts: Vec<PartUse>,
     pub tone: Option<String>,
+    /// One sentence about it that everybody sees. No prompt contains it.
+    pub about: Option<String>,
     pub chattiness: Option<String>,
     pub interjection: Option<Interjection>,
     /// Instructions of the card's author to the model. The persona includes them only if a person chose so.
@@ -170,6 +173,7 @@ pub fn preview(card: &Card, choices: &Choices) -> Preview {
         persona,
         parts,
         tone: file.tone.as_deref().map(str::to_owned),
+        about: file.about.as_deref().map(str::to_owned),
         chattiness: file.chattiness.as_deref().map(str::to_owned),
         interjection: file.interjection,
         system_prompt,
@@ -221,11 +225,12 @@ fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
     let mut known = BTreeSet::from([name.clone()]);
     let others = std::iter::once(proper_name(&card.name)).chain(card.traits.aliases.iter().cloned());
     let aliases = others.filter(|alias| !alias.is_empty() && known.insert(alias.clone())).take(MAX_ALIASES);
-    let mut words = |text: &Option<String>| {
+    let mut words = |text: &Option<String>| -> Option<Arc<str>> {
         let text = text.as_deref().map(|text| cleaned(text, found))?;
         (!text.is_empty()).then(|| text.into())
     };
     let (chattiness, tone) = (words(&card.traits.chattiness), words(&card.traits.tone));
+    let about = words(&card.traits.about).map(|about| text::one_line(&about, MAX_ABOUT_CHARS - 1).into());
     let (offered, left_out) = greetings(card, called(&name), user_in_greeting, found);
     let file = CompanionFile {
         greetings: Some(offered.iter().map(|offered| offered.greeting.text.as_str().into()).collect()),
@@ -233,6 +238,7 @@ fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
         persona: Some(persona.text.as_str().into()),
         chattiness,
         tone,
+        about,
         interjection: card.traits.interjection,
         name: (!name.is_empty()).then(|| name.into()),
         ..CompanionFile::default()

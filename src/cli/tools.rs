@@ -13,6 +13,7 @@ use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
 use super::visible;
+use crate::domain::id::GuildId;
 use crate::domain::tools::built_in::BuiltIn;
 use crate::domain::tools::{CAUSE, Confirm, Right};
 use crate::ports::tools::{
@@ -241,7 +242,9 @@ fn checked(view: &ToolsView, search_problem: Option<&str>, notes: &[String]) -> 
             let reads = if tool.read_only { "only reads" } else { "can change something" };
             let state = match (&tool.problem, tool.state) {
                 (Some(problem), _) => format!("cannot be used: {problem}"),
-                (None, ToolState::Accepted) => format!("accepted, for {}{}", tool.right.allow, confirmed_by(&tool.right)),
+                (None, ToolState::Accepted) => {
+                    format!("accepted, for {}{}{}", tool.right.allow, confirmed_by(&tool.right), in_guilds(&tool.right))
+                }
                 (None, ToolState::New) => "held back, because it is new".to_owned(),
                 (None, ToolState::Changed) => "held back, because it has changed".to_owned(),
             };
@@ -265,6 +268,13 @@ fn confirmed_by(right: &Right) -> String {
     let causes = causes.iter().map(|_| "who asked or ".to_owned());
     let roles = (!roles.is_empty()).then(|| format!("people with the roles {} or ", roles.join(", ")));
     format!(", confirmed by {}an operator", causes.chain(roles).collect::<String>())
+}
+
+/// The guilds in which a tool is offered, if not in all.
+fn in_guilds(right: &Right) -> String {
+    let Some(guilds) = &right.guilds else { return String::new() };
+    let guilds: Vec<&str> = guilds.iter().map(GuildId::as_str).collect();
+    if guilds.is_empty() { ", in no guild".to_owned() } else { format!(", only in {}", guilds.join(", ")) }
 }
 
 /// A tool that is held back, with the version that was accepted.

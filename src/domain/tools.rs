@@ -13,7 +13,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
+use super::id::{CompanionId, GuildId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Message, Role, Sender};
 use super::moment::Moment;
 use super::named::named;
@@ -71,6 +71,8 @@ pub struct RightSetting {
     /// Who may confirm: ids of roles, and `cause` for the person who is the cause. Operators always may. Absent: `cause`.
     pub approvers: Option<Vec<Arc<str>>>,
     pub confirm: Option<Confirm>,
+    /// The guilds in which it is offered. Absent: all.
+    pub guilds: Option<BTreeSet<GuildId>>,
 }
 
 /// Whose right a call of a tool is, by the settings `tools.rights`.
@@ -88,6 +90,9 @@ pub struct Right {
     /// Who confirms it besides operators: ids of roles, and `cause` for the person who asked.
     #[serde(default)]
     pub approvers: Vec<Arc<str>>,
+    /// The ids of the guilds in which it is offered. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guilds: Option<BTreeSet<GuildId>>,
 }
 
 /// The approver that stands for the cause of the reply.
@@ -101,7 +106,15 @@ impl RightSetting {
             roles: self.roles.clone(),
             approvers: self.approvers.clone().unwrap_or_else(|| vec![CAUSE.into()]),
             confirm: self.confirm.unwrap_or(confirm),
+            guilds: self.guilds.clone(),
         }
+    }
+}
+
+impl Right {
+    /// Whether the tool is offered in a guild.
+    pub fn is_in(&self, guild: &GuildId) -> bool {
+        self.guilds.as_ref().is_none_or(|guilds| guilds.contains(guild))
     }
 }
 

@@ -207,6 +207,22 @@ async fn what_a_right_or_an_answer_from_outside_forbids_is_not_made_whatever_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_is_offered_in_its_guilds_alone() {
+    let outside = Arc::<Outside>::default();
+    let guilds = |guilds: Value| json!({ "guilds": guilds });
+    let rights =
+        json!({ "roll": guilds(json!([])), "web__weather": guilds(json!(["discord:9"])), "web__wait": guilds(json!(["home"])) });
+    let world = world(&outside, json!({ "rights": rights })).await;
+    world.main.answers([Ok("CALL web__weather {}"), Ok("I cannot look.")]);
+
+    world.say_then_pass(LOBBY, "Ari, the weather?", 20.0).await;
+
+    assert_eq!(seen(&world.main.asked.lock()[0]).0, BTreeSet::from(["time", "web__wait"]));
+    assert_eq!(world.recorded(LOBBY, "tool_called").await[0]["refused"], "not_offered");
+    assert!(outside.called().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_ends_with_its_time_and_the_model_is_told() {
     let world = world(&Arc::default(), json!({})).await;
     world.main.answers([Ok("CALL web__wait {}"), Ok("It takes too long.")]);

@@ -1,7 +1,7 @@
 //! The tools of a companion: which a reply is offered, what people whose rights count may do, and how calls are made (docs/design/tools.md).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout};
@@ -11,7 +11,7 @@ use super::pictures::hash;
 use crate::actors::recall::{Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::{Offer, ReplyCalls, WantedCall, WantedCalls};
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::{GuildId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Sender};
 use crate::domain::prompt::{self, Said};
 use crate::domain::text::{escaped, first_bytes, one_line};
@@ -30,6 +30,17 @@ use crate::texts::Language;
 const RECALLED_TOKENS: usize = 600;
 const RECALLED_CHARS: usize = 400;
 
+/// The built-in tools, with their versions.
+static OWN: LazyLock<Vec<(BuiltIn, Tool, Arc<str>)>> = LazyLock::new(|| {
+    let described = |own: BuiltIn| {
+        let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
+        let tool = Tool { name, description, parameters: own.parameters() };
+        let version = version(&tool, "");
+        (own, tool, version)
+    };
+    BuiltIn::ALL.into_iter().map(described).collect()
+});
+
 /// A sentence about how a call has ended.
 pub fn sentence_about(key: &str, tool: &str, outcome: CallOutcome, language: Language) -> String {
     let outcome = language.say(&format!("calls.{outcome}"), &[]);
@@ -41,25 +52,26 @@ pub fn as_code(arguments: &str) -> String {
     escaped(arguments, |_| false).replace('`', "\\u0060")
 }
 
-/// The tools of a companion, with the rights in force.
-pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offered)> {
+/// The tools of a companion in a guild, with the rights in force.
+pub fn tools_of(companion: &Settings, guild: &GuildId, context: &ActorContext) -> Vec<(Tool, Offered)> {
     let in_force = context.in_force();
-    let with_right = |tool: Tool, effect: Effect, usual: (Allow, Confirm), place: Option<&str>| {
-        let (name, version) = (Arc::from(&*tool.name), version(&tool, place.unwrap_or_default()));
+    let with_right = |tool: Tool, version: Arc<str>, effect: Effect, usual: (Allow, Confirm), is_external: bool| {
+        let name = Arc::from(&*tool.name);
         let right = in_force.tools.rights.get(&name).cloned().unwrap_or_default().or(usual);
-        (tool, Offered { name, effect, is_external: place.is_some(), right, version })
+        (tool, Offered { name, effect, is_external, right, version })
     };
-    let own = BuiltIn::ALL.into_iter().map(|own| {
-        let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
-        let tool = Tool { name, description, parameters: own.parameters() };
-        with_right(tool, own.effect(), Effect::ReadOnly.usual_right(), None)
+    let own = OWN.iter().map(|(own, tool, version)| {
+        with_right(tool.clone(), version.clone(), own.effect(), Effect::ReadOnly.usual_right(), false)
     });
+    let is_here = |(_, offered): &(Tool, Offered)| offered.right.is_in(guild);
+    let own = own.filter(is_here);
     let Some(wanted) = &companion.tools else { return own.collect() };
     let external = context.tools.offered().into_iter().map(|OfferedTool { tool, read_only, place }| {
         let effect = if read_only { Effect::ReadOnly } else { Effect::Outside };
-        with_right(tool, effect, effect.usual_right(), Some(&place))
+        let version = version(&tool, &place);
+        with_right(tool, version, effect, effect.usual_right(), true)
     });
-    let all: Vec<_> = own.chain(external).collect();
+    let all: Vec<_> = own.chain(external.filter(is_here)).collect();
     let known = wanted.iter().filter_map(|name| all.iter().find(|(_, offered)| offered.name == *name));
     known.take(MAX_TOOLS).cloned().collect()
 }
@@ -110,7 +122,7 @@ pub async fn add_to(
     if companion.tools.is_some() {
         context.tools.ready().await;
     }
-    let known = tools_of(companion, context);
+    let known = tools_of(companion, &channel_key.guild, context);
     let (now, has_external_answer) = (context.clock.now(), calls.has_external_answer());
     let standings = standings(calls.cause.people(), known.iter().map(|(_, offered)| offered), channel_key, context).await;
     let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
@@ -169,7 +181,7 @@ pub async fn wanted(
     context: &ActorContext,
 ) -> WantedCalls {
     let was_offered = |now: &Offered| offer.tools.iter().any(|was| (&was.name, &was.version) == (&now.name, &now.version));
-    let in_force = tools_of(companion, context).into_iter().map(|(_, offered)| offered);
+    let in_force = tools_of(companion, &channel_key.guild, context).into_iter().map(|(_, offered)| offered);
     let offer = Offer { tools: in_force.filter(was_offered).collect(), ..offer.clone() };
     let wanted = |call: &ToolCall| WantedCall { tool: call.name.as_str().into(), arguments: call.arguments.as_str().into() };
     WantedCalls {

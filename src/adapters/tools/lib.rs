@@ -111,7 +111,8 @@ impl ToolSet {
     /// # Errors
     /// Returns an error if a setting cannot be used.
     pub fn prepare(&self, settings: &Settings) -> Result<Prepared, Problem> {
-        let search = settings.search_url()?.map(|url| Search::new(url, &self.authorities, self.clock.clone())).transpose()?;
+        let search = |url| Search::new(url, settings.timeout(), &self.authorities, self.clock.clone());
+        let search = settings.search_url()?.map(search).transpose()?;
         let mut starting = BTreeMap::new();
         for (name, server) in &settings.servers {
             if !self.in_force.read().servers.get(name).is_some_and(|known| known.server.has(server)) {

@@ -21,7 +21,9 @@ use crate::settings::Problem;
 
 pub(crate) const NAME: &str = "search";
 
+/// The time limit of a request, which also ends before the time limit of the call, so that every request has an outcome here.
 const TIMEOUT: Duration = Duration::from_secs(8);
+const SHARE_OF_CALL: f64 = 0.8;
 /// The longest response, in bytes. Twenty results have some 20,000.
 const MAX_BYTES: usize = 1 << 20;
 const MOST_RESULTS: usize = 5;
@@ -37,6 +39,7 @@ const LONGEST_REST: Duration = Duration::from_secs(3600);
 pub(crate) struct Search {
     url: Url,
     client: Client,
+    limit: Duration,
     clock: Arc<dyn Clock>,
     breaker: Mutex<Breaker>,
 }
@@ -78,11 +81,17 @@ impl NoResults {
 impl Search {
     /// # Errors
     /// Returns an error if no client can be built for the URL.
-    pub(crate) fn new(url: Url, authorities: &[Certificate], clock: Arc<dyn Clock>) -> Result<Self, Problem> {
+    pub(crate) fn new(
+        url: Url,
+        call_limit: Duration,
+        authorities: &[Certificate],
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problem> {
         let client = Client::new(&url, http_client::builder(&url, authorities).http1_only(), None);
         let client =
             client.map_err(|error| Problem::new("search_url", format!("cannot be used: {}", http_client::reason(&error))))?;
-        Ok(Self { url, client, clock, breaker: Mutex::new(Breaker::new(1, COOL_DOWN)) })
+        let limit = TIMEOUT.min(call_limit.mul_f64(SHARE_OF_CALL));
+        Ok(Self { url, client, limit, clock, breaker: Mutex::new(Breaker::new(1, COOL_DOWN)) })
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -116,8 +125,8 @@ impl Search {
             return Err(Failure::NotMade("the search failed a moment ago; it rests for a while".into()));
         }
         let is_probe = self.breaker.lock().started(self.clock.now());
-        let late = || NoResults::failed(format!("it did not answer within {} seconds", TIMEOUT.as_secs()), None);
-        let outcome = timeout(TIMEOUT, self.results(&query)).await.unwrap_or_else(|_| Err(late()));
+        let late = || NoResults::failed(format!("it did not answer within {} seconds", self.limit.as_secs_f64()), None);
+        let outcome = timeout(self.limit, self.results(&query)).await.unwrap_or_else(|_| Err(late()));
         let verdict = outcome.as_ref().err().map_or(Verdict::Alive, |none| none.verdict);
         self.breaker.lock().ended(self.clock.now(), is_probe, verdict);
         let results = match outcome {

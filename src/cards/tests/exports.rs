@@ -65,6 +65,7 @@ fn a_companion_survives_an_export_and_an_import() {
         chattiness: Some("talks to everyone".into()),
         interjection: Some(Interjection::VeryEager),
         tone: Some("Begin with a sigh.".into()),
+        about: Some("She bakes, and she knits.".into()),
         greetings: Some(vec!["Come in.".into(), "Sit down.\nTea?".into()]),
         ..CompanionFile::default()
     });

@@ -94,7 +94,7 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
             for confirm in Confirm::ALL {
                 for effect in Effect::ALL {
                     for has_external_answer in [false, true] {
-                        let right = Right { allow, roles: vec!["7".into()], approvers: Vec::new(), confirm };
+                        let right = Right { allow, roles: vec!["7".into()], approvers: Vec::new(), confirm, guilds: None };
                         let offered = Offered { name: "it".into(), effect, is_external: true, right, version: "".into() };
                         let found = match permission(&offered, &cause, has_external_answer, standing) {
                             Ok(true) => "ask",
@@ -143,7 +143,8 @@ fn who_deletes_a_message_while_the_model_writes_gains_no_right() {
         authors: authors.iter().map(|who| Some((*who).clone())).collect(),
     };
     let standing = |who: &Who| Standing { is_operator: *who == ana, roles: None };
-    let right = Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm: Confirm::Never };
+    let right =
+        Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm: Confirm::Never, guilds: None };
     let offered = Offered { name: "post".into(), effect: Effect::Outside, is_external: true, right, version: "1".into() };
     let may = |cause: &Cause| permission(&offered, cause, false, standing);
     let now = of(Some(&ana), &[&ana]);

@@ -123,6 +123,7 @@ export function cardPreview(file, use) {
       ...[
         preview.chattiness ? section(t('maker.chattiness', { who }), quoted(preview.chattiness)) : '',
         preview.tone ? section(t('maker.tone'), quoted(preview.tone)) : '',
+        preview.about ? section(t('maker.about'), quoted(preview.about)) : '',
         preview.aliases.length ? section(t('maker.aliases'), el('p', { dir: 'auto' }, listed(preview.aliases.map(plain)))) : '',
         preview.interjection ? section(t('maker.often', { who }), el('p', null, words.interjectionLevel(preview.interjection))) : '',
         own.length ? section(t('imported.instructions'), el('p', { class: 'muted' }, t('imported.instructions_about')), own.map(key => instruction(key, preview[key]))) : '',

@@ -37,10 +37,10 @@ export function showTools() {
 
   const waits = tool => tool.state !== 'accepted' && !tool.problem;
   const either = new Intl.ListFormat(LOCALE, { type: 'disjunction' });
-  function right({ allow, roles, confirm, approvers }) {
+  function right({ allow, roles, confirm, approvers, guilds }) {
     const asIds = approvers.filter(one => one !== 'cause').join(', ');
     const by = [approvers.includes('cause') && t('tool_servers.by.cause'), asIds && t('tool_servers.by.roles', { roles: asIds }), t('tool_servers.by.operator')].filter(Boolean);
-    return [t(`tool_servers.allow.${allow}`, { roles: roles.join(', ') }), confirm === 'always' ? t('tool_servers.confirmed', { who: either.format(by) }) : null].filter(Boolean).join(', ');
+    return [t(`tool_servers.allow.${allow}`, { roles: roles.join(', ') }), confirm === 'always' ? t('tool_servers.confirmed', { who: either.format(by) }) : null, guilds ? t('tool_servers.guilds', { guilds: guilds.join(', ') || '–' }) : null].filter(Boolean).join(', ');
   }
   const json = value => value && JSON.stringify(value, null, 1);
 

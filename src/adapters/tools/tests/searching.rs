@@ -9,6 +9,9 @@ use tokio::net::TcpListener;
 
 use super::*;
 
+/// The time limit of a call.
+const CALL: Duration = Duration::from_secs(5);
+
 /// A search at a service that gives this response to every request, after a trip through the network.
 async fn search(respond: impl Fn(&str) -> Response + Clone + Send + Sync + 'static) -> ToolSet {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -25,7 +28,7 @@ async fn search(respond: impl Fn(&str) -> Response + Clone + Send + Sync + 'stat
         }),
     );
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let settings = settings(Some(search_url), BTreeMap::new());
+    let settings = Settings { timeout_secs: CALL.as_secs_f64(), ..settings(Some(search_url), BTreeMap::new()) };
     ToolSet::start(&settings, Path::new("/nowhere"), Vec::new(), Arc::new(SystemClock)).unwrap()
 }
 
@@ -81,6 +84,16 @@ async fn what_is_no_answer_of_a_searxng_is_said() {
         assert_eq!(!set.offered().is_empty(), goes_on, "{reason}");
         assert_eq!(matches!(asked(&set, "x").await, Err(Failure::NotMade(_))), !goes_on, "{reason}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_hangs_ends_before_its_call_and_rests() {
+    let set = search(|_| panic!("it hangs")).await;
+
+    let answer = tokio::time::timeout(CALL, asked(&set, "hang")).await.unwrap().unwrap();
+
+    assert!(answer.is_error && answer.text.contains("it did not answer within 4 seconds"), "{answer:?}");
+    assert!(set.offered().is_empty());
 }
 
 #[tokio::test]

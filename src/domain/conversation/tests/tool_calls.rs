@@ -54,7 +54,7 @@ fn refusals_as_asked(
     asked: (Cause, bool),
 ) -> Vec<Option<Refusal>> {
     let before = scene.journal.len();
-    let right = Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm };
+    let right = Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm, guilds: None };
     let offered = Offered { name: "post".into(), effect: Effect::Outside, is_external: true, right, version: "1".into() };
     let wanted = |arguments: &&str| WantedCall { tool: tool.into(), arguments: (*arguments).into() };
     let calls = arguments.iter().map(wanted).collect();
