@@ -378,7 +378,7 @@ async fn a_call_that_was_confirmed_before_a_crash_is_announced_once() {
 
     assert_eq!(outside.called().len(), 1);
     let history = world.history(LOBBY).await;
-    assert_eq!(history[2].1, "web__post was confirmed. Result: It is not known whether it was done.");
+    assert_eq!(history[2].1, "web__post was confirmed. Result: No answer, so it may have been done or not.");
     assert_eq!((history.len(), &*history[3].1), (4, "I do not know."));
 }
 

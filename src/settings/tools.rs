@@ -11,6 +11,7 @@ use serde::Deserialize;
 use self::server::ToolServer;
 use super::models::parsed_endpoint;
 use super::{Problem, seconds, within};
+use crate::domain::id::GuildId;
 use crate::domain::tools::{Allow, CAUSE, RightSetting};
 
 /// The maximum number of ids in a list.
@@ -49,6 +50,13 @@ impl Tools {
         for (name, right) in &self.rights {
             check_ids(&format!("rights.{name}.roles"), right.roles.iter(), &[])?;
             check_ids(&format!("rights.{name}.approvers"), right.approvers.iter().flatten(), &[CAUSE])?;
+            if let Some(guild) = right.guilds.iter().flatten().find(|guild| !is_guild(guild)) {
+                let message = format!(
+                    "{:?} is not the id of a guild, such as \"discord:81384788765712384\", or \"home\" for rooms of the page",
+                    guild.as_str()
+                );
+                return Err(Problem::new(format!("rights.{name}.guilds"), message));
+            }
             if (right.allow == Some(Allow::Roles)) == right.roles.is_empty() {
                 let message = "is needed with allow = \"roles\", and only then: list the ids of the roles, or remove both";
                 return Err(Problem::new(format!("rights.{name}.roles"), message));
@@ -64,6 +72,15 @@ impl Tools {
     /// Returns an error if it cannot be used.
     pub fn search_url(&self) -> Result<Option<Url>, Problem> {
         self.search_url.as_deref().map(|url| parsed_endpoint("search_url", url, "http://127.0.0.1:8888")).transpose()
+    }
+}
+
+/// Whether an id can be that of a guild. One of digits alone lacks its platform; a group of rooms of the page can have any other name.
+fn is_guild(guild: &GuildId) -> bool {
+    let is_number = |id: &str| id.bytes().all(|byte| byte.is_ascii_digit());
+    match guild.as_str().strip_prefix("discord:") {
+        Some(id) => !id.is_empty() && is_number(id),
+        None => !is_number(guild.as_str()),
     }
 }
 
@@ -99,6 +116,11 @@ mod tests {
             (json!({ "rights": { "roll": { "allow": "roles" } } }), "tools.rights.roll.roles"),
             (json!({ "rights": { "roll": { "roles": ["7"] } } }), "tools.rights.roll.roles"),
             (json!({ "rights": { "roll": { "approvers": ["cause", "ben"] } } }), "tools.rights.roll.approvers[1]"),
+            (
+                json!({ "rights": { "roll": { "guilds": ["home", "discord:9", "81384788765712384"] } } }),
+                "tools.rights.roll.guilds",
+            ),
+            (json!({ "rights": { "roll": { "guilds": ["discord:home"] } } }), "tools.rights.roll.guilds"),
             (json!({ "rights": { "roll": { "allow": "all" } } }), "tools.rights.roll.allow"),
             (json!({ "rights": { "roll": { "allows": "nobody" } } }), "tools.rights.roll.allows"),
         ];
@@ -107,7 +129,7 @@ mod tests {
 
             assert!(format!("{wrong:?}").contains(place), "{wrong:?} is about {place}");
         }
-        let right = json!({ "allow": "roles", "roles": ["7"], "approvers": ["cause", "9"], "confirm": "always" });
+        let right = json!({ "guilds": ["home", "discord:81384788765712384"], "allow": "roles", "roles": ["7"], "approvers": ["cause", "9"], "confirm": "always" });
         assert!(
             Settings::overlay(json!({ "tools": { "operators": ["81384788765712384"], "rights": { "a__b": right } } })).is_ok()
         );

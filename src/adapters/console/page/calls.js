@@ -59,5 +59,5 @@ export function drawCalls(box, room, { calls }, companion) {
     drawCard(node, `/api/rooms/${encodeURIComponent(room.id)}/calls/${call}`, known, companion);
     return node;
   });
-  box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used) }))] : []), ...cards);
+  box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used).join('') }))] : []), ...cards);
 }
