@@ -191,6 +191,8 @@ impl GuestService for ActorBackend {
             return Err(not_open());
         }
         if let Some(companion) = self.context.memberships.names(&guild).and_then(|names| names.namesake(&name).cloned()) {
+            let known = self.context.memberships.companion(&channel, &companion);
+            let companion = known.map_or_else(|| companion.to_string().into(), |companion| companion.name.clone());
             return Err(invalid("name", Detail::of("refusals.name_of_companion", json!({ "companion": companion }))));
         }
         if !is_own && self.has_spoken(&guild, &name).await? {

@@ -17,7 +17,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error_code::ErrorCode;
 
@@ -75,5 +75,7 @@ pub fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusiv
     if range.contains(&value) {
         return Ok(());
     }
-    Err(Problem::new(key, format!("is {value}, must be from {} to {}", range.start(), range.end())))
+    let (value, least, most) = (value.to_string(), range.start().to_string(), range.end().to_string());
+    let message = format!("is {value}, must be from {least} to {most}");
+    Err(Problem::new(key, message).coded("refusals.range", json!({ "value": value, "least": least, "most": most })))
 }

@@ -13,6 +13,10 @@ test('what a companion is asked for is listed and cancelled', async t => {
   await page.locator('#connection[data-state=live]').waitFor();
   await it.server.say(room, 'Aria, remind me in two hours to feed the cat');
   await page.locator('.chat-message.companion:not(.draft)', { hasText: 'reminder 1 is set' }).waitFor();
+  // Its time was understood in the zone of the server; the list has it by the clock of this device.
+  await page.getByRole('button', { name: 'When is it due?' }).click();
+  await page.locator('dialog[open]').getByText('Your times are read in UTC.').waitFor();
+  await page.keyboard.press('Escape');
 
   await openMenu(page);
   await page.getByRole('button', { name: 'Reminders', exact: true }).click();

@@ -30,7 +30,8 @@ async function drawCard(node, path, known, companion) {
   if (end) return line(end);
   const call = await request('GET', path).catch(() => null);
   const again = () => node.isConnected && drawCard(node, path, known, companion);
-  if (!call && age(known) < 0) return line(t('calls.waits'));
+  const atItsEnd = () => setTimeout(again, Math.max(0, -age(call ?? known)) + 500);
+  if (!call && age(known) < 0) return (line(t('calls.waits')), atItsEnd());
   if (!call?.is_open) return line(ended({ ...known, ...call }) ?? t('calls.nobody'));
   const problem = el('p', { class: 'danger', role: 'alert' });
   const decide = confirm => async () => {
@@ -46,11 +47,11 @@ async function drawCard(node, path, known, companion) {
   const actions = el('p', { class: 'aside' }, buttons.length ? buttons.flatMap(one => [one, ' ']) : waitsFor(call));
   node.replaceChildren(el('p', null, t('calls.open', { companion, tool })), asked, el('pre', { dir: 'ltr' }, plain(call.arguments)), actions, problem);
   drawn();
-  setTimeout(again, Math.max(0, -age(call)) + 500);
+  atItsEnd();
 }
 
-// Draws the calls of a message into `box`.
-export function drawCalls(box, room, { calls }, companion) {
+// Draws the calls of a message into `box`. `me` is the name under which one writes.
+export function drawCalls(box, room, { calls }, companion, me) {
   const made = calls.filter(call => call.outcome && !call.until);
   const used = made.map(({ tool, outcome }) => (outcome === 'answered' ? plain(tool) : `${plain(tool)} (${t(`calls.${outcome}`)})`));
   const cards = calls.filter(call => call.until).map(known => {
@@ -59,5 +60,9 @@ export function drawCalls(box, room, { calls }, companion) {
     drawCard(node, `/api/rooms/${encodeURIComponent(room.id)}/calls/${call}`, known, companion);
     return node;
   });
-  box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used).join('') }))] : []), ...cards);
+  // The list has the time by the clock of this device, and says in which time zone it was understood.
+  const reminders = () => import('./reminders.js').then(({ showReminders }) => showReminders(room, me), () => {});
+  const hasReminder = made.some(({ tool, outcome }) => tool === 'remind' && outcome === 'answered');
+  const when = hasReminder ? [' ', el('button', { type: 'button', class: 'quiet-button', onclick: reminders }, t('calls.when'))] : '';
+  box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used).join('') }), when)] : []), ...cards);
 }

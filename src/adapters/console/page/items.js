@@ -194,9 +194,9 @@ function attached(room, entry) {
   return box;
 }
 
-function called(room, entry) {
+function called(room, entry, me) {
   const box = el('div', { class: 'attached' });
-  import('./calls.js').then(({ drawCalls }) => (drawCalls(box, room, entry, nameOf(room, entry.from)), box.dispatchEvent(new Event('drawn', { bubbles: true }))), () => {});
+  import('./calls.js').then(({ drawCalls }) => (drawCalls(box, room, entry, nameOf(room, entry.from), me), box.dispatchEvent(new Event('drawn', { bubbles: true }))), () => {});
   return box;
 }
 
@@ -232,7 +232,7 @@ function message(view, { entry, follows, canBeReplaced }) {
     link: view.link?.(entry),
     extra: [
       entry.files.length ? attached(room, entry) : null,
-      entry.calls.length ? called(room, entry) : null,
+      entry.calls.length ? called(room, entry, view.me()) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' && !follows ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.voiceNote ? voiceNote(room, entry) : null,
