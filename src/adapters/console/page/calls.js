@@ -2,6 +2,7 @@
 
 import { call as request } from './api.js';
 import { el, plain } from './dom.js';
+import { showReminders } from './reminders.js';
 import { listed, t } from './texts.js';
 
 // After this the server knows no call that waits, whatever this device takes for the time.
@@ -61,8 +62,7 @@ export function drawCalls(box, room, { calls }, companion, me) {
     return node;
   });
   // The list has the time by the clock of this device, and says in which time zone it was understood.
-  const reminders = () => import('./reminders.js').then(({ showReminders }) => showReminders(room, me), () => {});
   const hasReminder = made.some(({ tool, outcome }) => tool === 'remind' && outcome === 'answered');
-  const when = hasReminder ? [' ', el('button', { type: 'button', class: 'quiet-button', onclick: reminders }, t('calls.when'))] : '';
+  const when = hasReminder ? [' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => showReminders(room, me) }, t('calls.when'))] : '';
   box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used).join('') }), when)] : []), ...cards);
 }
