@@ -504,7 +504,10 @@ mod tests {
         let page = Page::new();
         let text = |name: &str| String::from_utf8_lossy(&page.0[name].bytes).into_owned();
         let script: String = BUNDLED.iter().map(|(_, bundle)| text(&format!("{bundle}.en.js"))).collect();
-        let script = script + &text("page-later.js") + &text("guest-page-later.js");
+        let later = text("page-later.js") + &text("guest-page-later.js");
+        // Only the first script can load modules later.
+        assert!(!later.contains("later('"));
+        let script = script + &later;
         let styles = text("page.css");
 
         for (name, bundle) in BUNDLED {
