@@ -126,13 +126,22 @@ pub async fn add_to(
     let (now, has_external_answer) = (context.clock.now(), calls.has_external_answer());
     let standings = standings(calls.cause.people(), known.iter().map(|(_, offered)| offered), channel_key, context).await;
     let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
+    let rights = &context.in_force().tools.rights;
     // An answer of a tool is shown only to people who may call it, unless an approver or an operator confirmed the call.
     let may_read = |call: &&KnownCall| {
         let mut of_tool = known.iter().map(|(_, offered)| offered).filter(|offered| offered.name == call.called.tool);
         call.confirmed == Some(true)
-            || of_tool.all(|offered| {
-                offered.right.allow == Allow::Everyone || permission(offered, &calls.cause, false, standing).is_ok()
-            })
+            || match of_tool.next() {
+                Some(offered) => {
+                    offered.right.allow == Allow::Everyone || permission(offered, &calls.cause, false, standing).is_ok()
+                }
+                // It rests, was removed, or is not for this guild any more.
+                None => {
+                    let right = rights.get(&call.called.tool).cloned().unwrap_or_default();
+                    let right = right.or(call.called.effect.usual_right());
+                    right.allow == Allow::Everyone && right.is_in(&channel_key.guild)
+                }
+            }
     };
     let unreported: Vec<_> = calls.unreported.iter().filter(may_read).collect();
     let earlier = prompt::earlier_calls(&unreported, now, share);

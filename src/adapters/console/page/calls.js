@@ -31,7 +31,7 @@ async function drawCard(node, path, known, companion) {
   if (end) return line(end);
   const call = await request('GET', path).catch(() => null);
   const again = () => node.isConnected && drawCard(node, path, known, companion);
-  const atItsEnd = () => setTimeout(again, Math.max(0, -age(call ?? known)) + 500);
+  const atItsEnd = () => setTimeout(again, Math.min(Math.max(0, -age(call ?? known)), 120_000) + 500);
   if (!call && age(known) < 0) return (line(t('calls.waits')), atItsEnd());
   if (!call?.is_open) return line(ended({ ...known, ...call }) ?? t('calls.nobody'));
   const problem = el('p', { class: 'danger', role: 'alert' });
