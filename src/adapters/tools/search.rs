@@ -21,8 +21,9 @@ use crate::settings::Problem;
 
 pub(crate) const NAME: &str = "search";
 
-/// The time limit of a request, which also ends before the time limit of the call, so that every request has an outcome here.
+/// The longest time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(8);
+/// The share of a call's time limit that a request may take, so that the request ends first.
 const SHARE_OF_CALL: f64 = 0.8;
 /// The longest response, in bytes. Twenty results have some 20,000.
 const MAX_BYTES: usize = 1 << 20;
