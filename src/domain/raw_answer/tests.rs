@@ -604,6 +604,23 @@ fn pieces_that_end_within_a_word_or_white_space_make_no_difference() {
     }
 }
 
+/// Splits that other programs' bug reports say leaked a thought or lost the answer.
+#[test]
+fn reported_splits_of_tags_lose_nothing() {
+    let cases: [(&[&str], &str); 4] = [
+        (&["<think>secret</thi", "nk>Answer."], "Answer."),
+        (&["<think>abc", "def</th", "ink> answer"], "answer"),
+        (&["<thin", "k>weig", "hing ", "it</t", "hink>", "Answe", "r."], "Answer."),
+        (&["<Direct", " answer without thinking"], "<Direct answer without thinking"),
+    ];
+    for (pieces, words) in cases {
+        let mut reader = Reader::new(speakers(), false);
+        pieces.iter().for_each(|piece| reader.feed(piece));
+
+        assert_eq!(reader.finish().words.as_deref(), Ok(words), "{pieces:?}");
+    }
+}
+
 #[test]
 fn answers_of_weak_templates_are_read_as_they_are_meant() {
     use Trimmed::{Decision, EndOfTurn, Form, OtherSpeaker, OwnName, Thought};
