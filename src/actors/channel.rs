@@ -380,7 +380,7 @@ impl State {
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
         captions::describe(&recorded, &self.channel);
-        tools::offer_buttons(&recorded, &self.conversation, &self.channel);
+        tools::post_below(&recorded, &self.conversation, &self.channel);
         let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);

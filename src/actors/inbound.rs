@@ -254,7 +254,7 @@ impl Inbound {
             let words = self.words_of_note(channel_key, &inbound.from, &address, said_at);
             Box::new(VoiceNote { ms: length.as_millis().try_into().unwrap_or(u64::MAX), words })
         });
-        let InboundMessage { id, from, text, modality, lull_endpoint, kind, sender, attachments, .. } = inbound;
+        let InboundMessage { id, from, text, modality, lull_endpoint, kind, sender, attachments, background, .. } = inbound;
         let (reply_to, quoted) = replied.map(|replied| (replied.seq, replied.quoted)).unwrap_or_default();
         let message = Message {
             id,
@@ -266,6 +266,7 @@ impl Inbound {
             kind,
             attachments,
             voice_note,
+            background,
             quoted: quoted.map(Box::new),
             ..Message::new(from, text)
         };

@@ -185,9 +185,9 @@ impl RecordService for ActorBackend {
                 continue;
             }
             let caps = self.caps(&guild, now).await?;
-            total.add(&account.used);
-            let (by, speech_by) = (account.calls_by(), account.speech_by());
-            reported.push(GuildUsage { guild, used: account.used, by, speech_by, guests, caps });
+            total += account.used.clone();
+            let (by, speech_by, tools_by) = (account.calls_by(), account.speech_by(), account.tools_by());
+            reported.push(GuildUsage { guild, used: account.used, by, speech_by, tools_by, guests, caps });
         }
         let currency = self.context.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })
@@ -224,7 +224,7 @@ impl RecordService for ActorBackend {
             for month in &months {
                 let sums = self.safety_of(&guild, *month).await?;
                 if sums != Safety::default() {
-                    figures.total.add(&sums);
+                    figures.total += sums.clone();
                     figures.months.push(SafetyMonth { guild: guild.clone(), month: named(*month), sums });
                 }
             }

@@ -53,11 +53,13 @@ impl ActorBackend {
         let settings = self.context.in_force();
         let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
         let mut statements = Counted::with(Some(settings.gate.guild_statements_per_day.into()));
+        let mut tool_calls = Counted::with(Some(settings.tools.guild_calls_per_day.into()));
         let limited = |service| settings.speech.guild_limit(service).map(|limit| Counted::with(Some(limit)));
         let [mut recognised, mut spoken] = [Service::SpeechRecognition, Service::SpeechSynthesis].map(limited);
         let take = |record: UsageRecord| {
             tokens.count(tokens_of(&record), record.at, now);
             statements.count(statements_of(&record), record.at, now);
+            tool_calls.count(u64::from(matches!(record.used, Record::ToolCall { .. })), record.at, now);
             for (counted, service) in [(&mut recognised, Service::SpeechRecognition), (&mut spoken, Service::SpeechSynthesis)] {
                 counted.iter_mut().for_each(|counted| counted.count(speech_of(&record, service), record.at, now));
             }
@@ -71,7 +73,9 @@ impl ActorBackend {
             ..cap
         });
         let spoken_characters = spoken.map(|counted| counted.cap(now));
-        Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now), recognised_secs, spoken_characters })
+        let [tokens, statements, tool_calls] = [tokens, statements, tool_calls].map(|counted| counted.cap(now));
+        let tool_calls = Some(tool_calls).filter(|calls| calls.used > 0);
+        Ok(Caps { tokens, statements, tool_calls, recognised_secs, spoken_characters })
     }
 }
 

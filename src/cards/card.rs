@@ -1,5 +1,6 @@
 //! Parses the fields of a card of any version, including the variants that programs write.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::lorebook;
@@ -60,9 +61,10 @@ pub(super) const READ_KEYS: [&str; 17] = [
     "extensions",
 ];
 
-/// A character card.
-#[derive(Clone, Debug, PartialEq)]
+/// A character card. Its exports have every field that is not skipped.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Card {
+    #[serde(skip)]
     pub form: Form,
     /// As written in the card. It may be empty.
     pub name: String,
@@ -83,15 +85,21 @@ pub struct Card {
     pub creator: String,
     pub character_version: String,
     /// Its lorebook.
+    #[serde(skip)]
     pub book: Option<lorebook::Read>,
     /// Our own extension fields, and SillyTavern's talkativeness.
+    #[serde(skip)]
     pub traits: Traits,
     /// The card's JSON as it was written. An export needs it ([`super::write_json`]).
+    #[serde(skip)]
     pub original: Value,
     /// The PNG around the card, without its text chunks. It is not validated; see [`super::picture::check`].
+    #[serde(skip)]
     pub picture: Option<Vec<u8>>,
     /// The number of asset chunks in the PNG. Their contents are not kept.
+    #[serde(skip)]
     pub embedded_assets: usize,
+    #[serde(skip)]
     pub(super) salvages: Salvages,
 }
 

@@ -95,33 +95,12 @@ fn with_spec(mut card: Value, spec: &str, version: &str) -> Value {
 
 /// Writes the fields as they were parsed. An empty field that the card does not have is not added.
 fn insert_fields(data: &mut Map<String, Value>, card: &Card) {
-    let texts = [
-        ("name", &card.name),
-        ("nickname", &card.nickname),
-        ("description", &card.description),
-        ("personality", &card.personality),
-        ("scenario", &card.scenario),
-        ("first_mes", &card.first_mes),
-        ("mes_example", &card.mes_example),
-        ("creator_notes", &card.creator_notes),
-        ("system_prompt", &card.system_prompt),
-        ("post_history_instructions", &card.post_history_instructions),
-        ("creator", &card.creator),
-        ("character_version", &card.character_version),
-    ];
-    for (field, text) in texts {
-        if !text.is_empty() || data.contains_key(field) || V1_FIELDS.contains(&field) {
-            data.insert(field.to_owned(), json!(text));
-        }
-    }
-    let lists = [
-        ("alternate_greetings", &card.alternate_greetings),
-        ("group_only_greetings", &card.group_only_greetings),
-        ("tags", &card.tags),
-    ];
-    for (field, list) in lists {
-        if !list.is_empty() || data.contains_key(field) {
-            data.insert(field.to_owned(), json!(list));
+    // Serializing to memory does not fail.
+    let Ok(Value::Object(fields)) = serde_json::to_value(card) else { return };
+    for (field, value) in fields {
+        let is_empty = value == "" || value == json!([]);
+        if !is_empty || data.contains_key(&field) || V1_FIELDS.contains(&&*field) {
+            data.insert(field, value);
         }
     }
     // Programs that support lorebooks refuse a null book.

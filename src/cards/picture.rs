@@ -1,8 +1,5 @@
 //! Checks that bytes are one complete picture in a format for browsers and within the size limits.
 
-use std::io::Cursor;
-
-use image_webp::WebPDecoder;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
@@ -11,6 +8,7 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::png;
+use super::posted::{Parts, webp};
 use crate::domain::named::named;
 
 /// The maximum size of a picture file, in bytes.
@@ -103,48 +101,20 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
     }
     let kind = Kind::of(bytes).filter(|kind| *kind != Kind::Gif).ok_or(NotAPicture::Unknown)?;
     let damaged = || NotAPicture::Damaged { kind };
-    let picture = |(width, height): (u32, u32)| match (width, height) {
-        (0, _) | (_, 0) => Err(damaged()),
-        _ if width.max(height) > MAX_SIDE || u64::from(width) * u64::from(height) > MAX_PIXELS => {
-            Err(NotAPicture::TooManyPixels { width, height })
-        }
-        _ => Ok(Picture { kind, width, height }),
-    };
-    match kind {
-        Kind::Png => {
-            let picture = picture(png::size(bytes).ok_or_else(damaged)?)?;
-            png::is_intact(bytes).then_some((picture, Vec::new())).ok_or_else(damaged)
-        }
+    let Parts { width, height, scans, .. } = Parts::of(kind, bytes).ok_or_else(damaged)?;
+    if width.max(height) > MAX_SIDE || u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return Err(NotAPicture::TooManyPixels { width, height });
+    }
+    let pixels = match kind {
+        _ if width == 0 || height == 0 || scans > MAX_SCANS => None,
+        Kind::Png => png::is_intact(bytes).then(Vec::new),
         Kind::Jpeg => {
             let options = DecoderOptions::new_safe().set_strict_mode(true).set_max_width(usize::MAX).set_max_height(usize::MAX);
-            let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
-            decoder.decode_headers().map_err(|_| damaged())?;
-            let info = decoder.info().ok_or_else(damaged)?;
-            let picture = picture((info.width.into(), info.height.into()))?;
-            let pixels = has_end_after_scans(bytes).then(|| decoder.decode().ok()).flatten();
-            pixels.map(|pixels| (picture, pixels)).ok_or_else(damaged)
+            // A scan of a few bytes can cover all pixels.
+            JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().ok()
         }
-        Kind::WebP => {
-            // The decoder also accepts a truncated last chunk.
-            let length = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-            if usize::try_from(length).is_ok_and(|length| length > bytes.len() - 8) {
-                return Err(damaged());
-            }
-            let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(|_| damaged())?;
-            let picture = picture(decoder.dimensions())?;
-            decoder.set_memory_limit(MAX_BYTES);
-            let mut pixels = vec![0; decoder.output_buffer_size().ok_or_else(damaged)?];
-            decoder.read_image(&mut pixels).map_err(|_| damaged())?;
-            Ok((picture, pixels))
-        }
-        Kind::Gif => Err(NotAPicture::Unknown),
-    }
-}
-
-/// Whether a JPEG has an end marker after its last scan, and not more than [`MAX_SCANS`] scans. The decoder also accepts a file
-/// without an end marker, and any number of scans, although a scan of a few bytes can cover all pixels.
-fn has_end_after_scans(jpeg: &[u8]) -> bool {
-    let is = |marker: u8| move |bytes: &[u8]| bytes == [0xff, marker];
-    let (scan, end) = (jpeg.windows(2).rposition(is(0xda)), jpeg.windows(2).rposition(is(0xd9)));
-    end > scan && jpeg.windows(2).filter(|bytes| is(0xda)(bytes)).count() <= MAX_SCANS
+        Kind::WebP => webp(bytes).map(|(.., pixels)| pixels),
+        Kind::Gif => None,
+    };
+    Ok((Picture { kind, width, height }, pixels.ok_or_else(damaged)?))
 }

@@ -3,12 +3,11 @@
 //! The format is specified in <https://www.w3.org/TR/png-3/>.
 
 use std::borrow::Cow;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
+use flate2::read::DeflateDecoder;
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Decompress, FlushDecompress, Status};
-
-use super::small;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const TEXTS: [&[u8; 4]; 3] = [b"tEXt", b"zTXt", b"iTXt"];
@@ -84,23 +83,10 @@ impl<'a> Chunk<'a> {
 
 /// Decompresses a zlib stream as far as possible. `None` if the result is longer than `most` bytes.
 fn inflated(compressed: &[u8], most: usize) -> Option<Vec<u8>> {
-    let mut stream = Decompress::new(true);
-    let mut text = Vec::with_capacity(compressed.len().saturating_mul(4).clamp(64, most));
-    loop {
-        let (before_in, before_out) = (stream.total_in(), text.len());
-        let consumed = usize::try_from(before_in).unwrap_or(usize::MAX).min(compressed.len());
-        let status = stream.decompress_vec(&compressed[consumed..], &mut text, FlushDecompress::None);
-        match status {
-            Ok(Status::Ok | Status::BufError) if text.len() == text.capacity() => {
-                if text.len() >= most {
-                    return None;
-                }
-                text.reserve_exact(text.len().max(64).min(most - text.len()));
-            }
-            Ok(Status::Ok) if stream.total_in() > before_in || text.len() > before_out => {}
-            _ => return (text.len() <= most).then_some(text),
-        }
-    }
+    let mut text = Vec::new();
+    // Without the header and the checksum, which may be wrong or missing. What comes before damage counts.
+    let _ = DeflateDecoder::new(compressed.get(2..).unwrap_or_default()).take(most as u64 + 1).read_to_end(&mut text);
+    (text.len() <= most).then_some(text)
 }
 
 /// Removes the text chunks of a PNG and all bytes after `IEND`.
@@ -180,108 +166,73 @@ pub(super) fn size(png: &[u8]) -> Option<(u32, u32)> {
     Some((u32::from_be_bytes(*width), u32::from_be_bytes(*rest.first_chunk::<4>()?)))
 }
 
-/// Whether every critical chunk is intact and in its place, and the pixels are as many as the header says. The pixels are
-/// decompressed piece by piece, so memory use does not depend on the picture's size.
+/// Whether every critical chunk is intact and in its place, and the pixels are as many as the header says. At most one row of pixels is in memory.
 pub(super) fn is_intact(png: &[u8]) -> bool {
+    read(png, |_| Some(())).is_some()
+}
+
+/// Decodes a PNG row by row, each pixel as red, green, blue and opacity. `None` if the PNG is damaged, interlaced, or does not have
+/// a depth of eight bits.
+pub(super) fn rows(png: &[u8], mut taken: impl FnMut(&[u8])) -> Option<()> {
+    let first = |kind: &[u8; 4]| chunks(png).find(|chunk| &chunk.kind == kind).map_or(&[][..], |chunk| chunk.data);
+    let (palette, opacities) = (first(b"PLTE"), first(b"tRNS"));
+    let &[8, colour, _, _, 0] = first(b"IHDR").get(8..)? else { return None };
+    let width = usize::try_from(size(png)?.0).ok()?;
+    let (mut before, mut rgba) = (Vec::new(), Vec::new());
+    read(png, |row| {
+        let channels = (row.len() - 1) / width;
+        before.resize(row.len(), 0);
+        unfilter(row, &before, channels)?;
+        rgba.clear();
+        for pixel in row[1..].chunks_exact(channels) {
+            rgba.extend(match (colour, pixel) {
+                (3, [at]) => {
+                    let at = usize::from(*at);
+                    let [red, green, blue] = *palette.get(at * 3..)?.first_chunk()?;
+                    [red, green, blue, opacities.get(at).copied().unwrap_or(u8::MAX)]
+                }
+                _ => self::rgba(pixel),
+            });
+        }
+        taken(&rgba);
+        std::mem::swap(&mut before, row);
+        Some(())
+    })
+}
+
+/// Checks a PNG, and passes each row of pixels, as it is filtered and with the byte of its filter. `None` if it is damaged, or if `taken` returns that.
+fn read(png: &[u8], mut taken: impl FnMut(&mut Vec<u8>) -> Option<()>) -> Option<()> {
     let mut all = chunks(png).peekable();
-    let Some(header) = all.next() else { return false };
-    let Some((width, height)) = size(png) else { return false };
-    let Ok([depth, colour, 0, 0, interlaced @ 0..=1]) = <[u8; 5]>::try_from(header.data.get(8..).unwrap_or_default()) else {
-        return false;
-    };
+    let header = all.next().filter(|header| header.is_whole && header.checksum_is_right)?;
+    let (width, height) = size(png)?;
+    let &[depth, colour, 0, 0, interlaced @ 0..=1] = header.data.get(8..)? else { return None };
     let channels = match (colour, depth) {
         (0, 1 | 2 | 4 | 8 | 16) | (3, 1 | 2 | 4 | 8) => 1,
         (2, 8 | 16) => 3,
         (4, 8 | 16) => 2,
         (6, 8 | 16) => 4,
-        _ => return false,
+        _ => return None,
     };
     let mut rows = Rows::new(width, height, channels * u64::from(depth), interlaced == 1);
     let mut stream = Decompress::new(true);
     let (mut has_palette, mut pixels_are_done) = (false, false);
-    let is_sound = |chunk: &Chunk<'_>| chunk.is_whole && chunk.checksum_is_right;
-    if !is_sound(&header) {
-        return false;
-    }
     while let Some(chunk) = all.next() {
         let is_critical = !chunk.kind[0] & 0x20 != 0;
         if !chunk.is_whole || is_critical && !chunk.checksum_is_right {
-            return false;
+            return None;
         }
         match &chunk.kind {
             b"PLTE" if chunk.data.len() % 3 == 0 && (3..=768).contains(&chunk.data.len()) => has_palette = true,
             b"IDAT" if !pixels_are_done && (has_palette || colour != 3) => {
-                if !rows.count_rows(&mut stream, chunk.data) {
-                    return false;
-                }
+                rows.decompress(&mut stream, chunk.data, &mut taken)?;
                 pixels_are_done = all.peek().is_none_or(|next| &next.kind != b"IDAT");
             }
-            b"IEND" => return pixels_are_done && rows.are_complete(),
-            _ if is_critical => return false,
+            b"IEND" => return (pixels_are_done && rows.are_complete()).then_some(()),
+            _ if is_critical => return None,
             _ => {}
         }
     }
-    false
-}
-
-/// Decodes an intact PNG row by row, each pixel as red, green, blue and opacity. `None` if the PNG is interlaced or does not have
-/// a depth of eight bits.
-pub(super) fn rows(png: &[u8], mut taken: impl FnMut(&[u8])) -> Option<()> {
-    let (width, height) = size(png)?;
-    let header = chunks(png).next()?.data.get(8..)?;
-    let [8, colour, _, _, 0] = <[u8; 5]>::try_from(header).ok()? else { return None };
-    let channels = [1, 0, 3, 1, 2, 0, 4].get(usize::from(colour)).copied().filter(|channels| *channels > 0)?;
-    let length = 1 + usize::try_from(width).ok()? * channels;
-    let (mut before, mut row, mut rgba) = (vec![0; length], Vec::with_capacity(length), Vec::new());
-    let (mut palette, mut opacities, mut left) = (&[][..], &[][..], height);
-    let (mut stream, mut buffer) = (Decompress::new(true), [0; 16 << 10]);
-    for chunk in chunks(png) {
-        let mut compressed = match &chunk.kind {
-            b"PLTE" => {
-                palette = chunk.data;
-                continue;
-            }
-            b"tRNS" if colour == 3 => {
-                opacities = chunk.data;
-                continue;
-            }
-            b"IDAT" => chunk.data,
-            _ => continue,
-        };
-        while left > 0 {
-            let (before_in, before_out) = (stream.total_in(), stream.total_out());
-            stream.decompress(compressed, &mut buffer, FlushDecompress::None).ok()?;
-            compressed = &compressed[usize::try_from(stream.total_in() - before_in).ok()?..];
-            let mut pixels = &buffer[..usize::try_from(stream.total_out() - before_out).ok()?];
-            if pixels.is_empty() {
-                break;
-            }
-            while !pixels.is_empty() && left > 0 {
-                let (begin, rest) = pixels.split_at(pixels.len().min(length - row.len()));
-                row.extend_from_slice(begin);
-                pixels = rest;
-                if row.len() == length {
-                    unfilter(&mut row, &before, channels)?;
-                    rgba.clear();
-                    for pixel in row[1..].chunks_exact(channels) {
-                        rgba.extend(match (colour, pixel) {
-                            (3, [at]) => {
-                                let at = usize::from(*at);
-                                let [red, green, blue] = *palette.get(at * 3..)?.first_chunk()?;
-                                [red, green, blue, opacities.get(at).copied().unwrap_or(u8::MAX)]
-                            }
-                            _ => small::rgba(pixel),
-                        });
-                    }
-                    taken(&rgba);
-                    std::mem::swap(&mut before, &mut row);
-                    row.clear();
-                    left -= 1;
-                }
-            }
-        }
-    }
-    (left == 0).then_some(())
+    None
 }
 
 /// Reverses the filter of a row. The row's first byte selects the filter, which predicts each byte from those to the left and
@@ -314,13 +265,23 @@ fn unfilter(row: &mut [u8], above: &[u8], channels: usize) -> Option<()> {
     Some(())
 }
 
-/// Counts the rows of pixels that are still missing.
+/// Converts a pixel of one to four channels (grey or colours, with or without opacity) to RGBA.
+pub(super) fn rgba(pixel: &[u8]) -> [u8; 4] {
+    match *pixel {
+        [grey] => [grey, grey, grey, 255],
+        [grey, opacity] => [grey, grey, grey, opacity],
+        [red, green, blue] => [red, green, blue, 255],
+        [red, green, blue, opacity, ..] => [red, green, blue, opacity],
+        [] => [0; 4],
+    }
+}
+
+/// The rows of pixels that are still missing.
 struct Rows {
-    /// For each pass over the picture: the length of a row in bytes, including the filter byte, and the number of rows that have
-    /// not begun.
-    passes: Vec<(u64, u64)>,
-    /// The number of bytes missing in the current row.
-    lacking: u64,
+    /// For each pass over the picture: the length of a row in bytes, including the filter byte, and the number of rows that are missing.
+    passes: Vec<(usize, u32)>,
+    /// The part of the current row that is there.
+    row: Vec<u8>,
     has_ended: bool,
 }
 
@@ -334,57 +295,62 @@ impl Rows {
         let passes = passes.iter().rev().filter_map(|[x, y, step_x, step_y]| {
             let columns = width.saturating_sub(*x).div_ceil(*step_x);
             let rows = height.saturating_sub(*y).div_ceil(*step_y);
-            (columns > 0 && rows > 0).then(|| (1 + (u64::from(columns) * bits).div_ceil(8), u64::from(rows)))
+            let length = usize::try_from(1 + (u64::from(columns) * bits).div_ceil(8)).ok()?;
+            (columns > 0 && rows > 0).then_some((length, rows))
         });
-        Self { passes: passes.collect(), lacking: 0, has_ended: false }
+        Self { passes: passes.collect(), row: Vec::new(), has_ended: false }
     }
 
-    /// Decompresses the next piece of pixels and counts the rows. Returns whether they can be valid.
-    fn count_rows(&mut self, stream: &mut Decompress, mut compressed: &[u8]) -> bool {
+    /// Decompresses the next piece of pixels, and passes the rows that are complete. `None` if they are not valid.
+    fn decompress(
+        &mut self,
+        stream: &mut Decompress,
+        mut compressed: &[u8],
+        taken: &mut impl FnMut(&mut Vec<u8>) -> Option<()>,
+    ) -> Option<()> {
         let mut buffer = [0; 16 << 10];
         while !self.has_ended {
             let (before_in, before_out) = (stream.total_in(), stream.total_out());
-            let Ok(status) = stream.decompress(compressed, &mut buffer, FlushDecompress::None) else { return false };
-            let taken = usize::try_from(stream.total_in() - before_in).unwrap_or(compressed.len());
-            let given = usize::try_from(stream.total_out() - before_out).unwrap_or(buffer.len());
-            compressed = &compressed[taken..];
-            if !self.count(&buffer[..given]) {
-                return false;
-            }
+            let status = stream.decompress(compressed, &mut buffer, FlushDecompress::None).ok()?;
+            let read = usize::try_from(stream.total_in() - before_in).ok()?;
+            let given = usize::try_from(stream.total_out() - before_out).ok()?;
+            compressed = &compressed[read..];
+            self.add(&buffer[..given], taken)?;
             self.has_ended |= status == Status::StreamEnd;
-            if taken == 0 && given == 0 {
+            if read == 0 && given == 0 {
                 break;
             }
         }
-        true
+        Some(())
     }
 
-    fn count(&mut self, mut pixels: &[u8]) -> bool {
-        while let Some(&first) = pixels.first() {
-            if self.lacking == 0 {
-                let Some((row, rows)) = self.passes.last_mut() else {
-                    // Like browsers, we ignore surplus pixels.
-                    self.has_ended = true;
-                    return true;
-                };
-                self.lacking = *row;
+    fn add(&mut self, mut pixels: &[u8], taken: &mut impl FnMut(&mut Vec<u8>) -> Option<()>) -> Option<()> {
+        while !pixels.is_empty() {
+            let Some((length, rows)) = self.passes.last_mut() else {
+                // Like browsers, we ignore surplus pixels.
+                self.has_ended = true;
+                return Some(());
+            };
+            let (begin, rest) = pixels.split_at(pixels.len().min(*length - self.row.len()));
+            self.row.extend_from_slice(begin);
+            pixels = rest;
+            // The byte of the filter.
+            if self.row[0] > 4 {
+                return None;
+            }
+            if self.row.len() == *length {
+                taken(&mut self.row)?;
+                self.row.clear();
                 *rows -= 1;
                 if *rows == 0 {
                     self.passes.pop();
                 }
-                // The filter byte of the row.
-                if first > 4 {
-                    return false;
-                }
             }
-            let taken = usize::try_from(self.lacking).unwrap_or(usize::MAX).min(pixels.len());
-            self.lacking -= u64::try_from(taken).unwrap_or_default();
-            pixels = &pixels[taken..];
         }
-        true
+        Some(())
     }
 
     fn are_complete(&self) -> bool {
-        self.has_ended && self.lacking == 0 && self.passes.is_empty()
+        self.has_ended && self.passes.is_empty()
     }
 }

@@ -12,7 +12,7 @@ use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::picture::{Kind, MAX_SIDE, NotAPicture};
-use super::{png, small};
+use super::png;
 use crate::domain::attachment::MOST_BYTES;
 
 /// The most frames of an animation.
@@ -42,13 +42,8 @@ pub fn posted(bytes: Vec<u8>) -> Result<Posted, NotAPicture> {
         return Err(NotAPicture::TooLarge { bytes: bytes.len(), most: MOST_BYTES });
     }
     let kind = Kind::of(&bytes).ok_or(NotAPicture::Unknown)?;
-    let read = match kind {
-        Kind::Png => of_png(&bytes),
-        Kind::Jpeg => of_jpeg(&bytes),
-        Kind::WebP => of_webp(&bytes),
-        Kind::Gif => of_gif(&bytes),
-    };
-    let Parts { width, height, orientation, scans, frames, kept } = read.ok_or(NotAPicture::Damaged { kind })?;
+    let parts = Parts::of(kind, &bytes).ok_or(NotAPicture::Damaged { kind })?;
+    let Parts { width, height, orientation, scans, frames, kept } = parts;
     if width.max(height) > MAX_SIDE {
         return Err(NotAPicture::TooLong { width, height });
     }
@@ -94,14 +89,26 @@ pub fn still(kind: Kind, bytes: Vec<u8>) -> Option<(Kind, Vec<u8>)> {
 
 /// What the structure of a file says, and the file without metadata.
 #[derive(Default)]
-struct Parts {
-    width: u32,
-    height: u32,
+pub(super) struct Parts {
+    pub(super) width: u32,
+    pub(super) height: u32,
     /// As in Exif: 1 is upright.
     orientation: u16,
-    scans: usize,
+    pub(super) scans: usize,
     frames: usize,
     kept: Vec<u8>,
+}
+
+impl Parts {
+    /// `None` if the file is damaged.
+    pub(super) fn of(kind: Kind, bytes: &[u8]) -> Option<Self> {
+        match kind {
+            Kind::Png => of_png(bytes),
+            Kind::Jpeg => of_jpeg(bytes),
+            Kind::WebP => of_webp(bytes),
+            Kind::Gif => of_gif(bytes),
+        }
+    }
 }
 
 fn of_png(bytes: &[u8]) -> Option<Parts> {
@@ -304,14 +311,14 @@ fn turned(kind: Kind, bytes: &[u8], orientation: u16) -> Option<Result<Posted, N
 }
 
 /// The width, the height and the pixels of a WebP, or of its first frame, as red, green, blue and opacity.
-fn webp(bytes: &[u8]) -> Option<(u32, u32, Vec<u8>)> {
+pub(super) fn webp(bytes: &[u8]) -> Option<(u32, u32, Vec<u8>)> {
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).ok()?;
     let (width, height) = decoder.dimensions();
     decoder.set_memory_limit(MOST_BYTES);
     let mut pixels = vec![0; decoder.output_buffer_size()?];
     decoder.read_image(&mut pixels).ok()?;
     let channels = if decoder.has_alpha() { 4 } else { 3 };
-    Some((width, height, pixels.chunks_exact(channels).flat_map(small::rgba).collect()))
+    Some((width, height, pixels.chunks_exact(channels).flat_map(png::rgba).collect()))
 }
 
 /// Turns and mirrors pixels as Exif says. Returns the new width and height, too.

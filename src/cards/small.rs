@@ -30,24 +30,13 @@ pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
             let row = usize::try_from(picture.width).ok()?;
             let channels = pixels.len() / row / usize::try_from(picture.height).ok()?;
             for row in pixels.chunks_exact(row * channels) {
-                square.add_row(row.chunks_exact(channels).map(rgba));
+                square.add_row(row.chunks_exact(channels).map(png::rgba));
             }
         }
     }
     let mut small = Vec::new();
     WebPEncoder::new(&mut small).encode(&square.pixels(), side, side, ColorType::Rgba8).ok()?;
     (small.len() < bytes.len()).then_some(small)
-}
-
-/// Converts a pixel of one to four channels (grey or colours, with or without opacity) to RGBA.
-pub(super) fn rgba(pixel: &[u8]) -> [u8; 4] {
-    match *pixel {
-        [grey] => [grey, grey, grey, 255],
-        [grey, opacity] => [grey, grey, grey, opacity],
-        [red, green, blue] => [red, green, blue, 255],
-        [red, green, blue, opacity, ..] => [red, green, blue, opacity],
-        [] => [0; 4],
-    }
 }
 
 /// Sums up the pixels of the picture's centre for each pixel of the square.

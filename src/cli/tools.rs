@@ -149,10 +149,11 @@ fn unread(loaded: &Loaded, asked: &Asked, view: &ToolsView) -> Option<String> {
     })
 }
 
-/// Notes about names in `tools.rights` and in companions' lists that no tool has. `known` are the tools of servers, as far as they are known.
+/// Notes about names in `tools.rights`, `tools.prices` and companions' lists that no tool has. `known` are the tools of servers, as far as they are known.
 pub(super) fn strays(loaded: &Loaded, known: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     let tools = &loaded.settings.tools;
     let rights = tools.rights.keys().map(|name| (format!("tools.rights.{name}"), name));
+    let prices = tools.prices.keys().map(|name| (format!("tools.prices.{name}"), name));
     let lists = loaded.companions.values().flat_map(|companion| {
         let place = format!("companion {}: tools", companion.id);
         companion.tools.iter().flatten().map(move |name| (place.clone(), name))
@@ -164,7 +165,7 @@ pub(super) fn strays(loaded: &Loaded, known: &BTreeMap<&str, BTreeSet<&str>>) ->
             None => !tools.servers.contains_key(server),
         },
     };
-    let strays = rights.chain(lists).filter(|(_, name)| is_stray(name));
+    let strays = rights.chain(prices).chain(lists).filter(|(_, name)| is_stray(name));
     strays.map(|(place, name)| format!("{place}: there is no tool {name}, or it is not accepted")).collect()
 }
 

@@ -90,6 +90,19 @@ pub struct Ledger {
     /// The number of statements that are expected in each channel, if not zero, and their sum.
     promised: (HashMap<ChannelId, u32>, u64),
     tokens: OfDay,
+    /// Calls of tools from outside this server: all of the guild, and by the person who is their cause. Those of people are not on record, so they begin
+    /// anew with a restart.
+    calls: OfDay,
+    calls_by_person: HashMap<PersonId, OfDay>,
+}
+
+/// The most calls of tools from outside this server within a day (docs/design/tools.md X-21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DailyCalls {
+    /// Of a guild.
+    pub guild: u64,
+    /// Of a person in a guild.
+    pub person: u64,
 }
 
 /// One use of a budget.
@@ -115,6 +128,8 @@ impl Ledger {
             self.evaluations.set_back(machine);
             self.statements.set_back(machine);
             self.tokens.set_back(machine);
+            self.calls.set_back(machine);
+            self.calls_by_person.values_mut().for_each(|used| used.set_back(machine));
             self.evaluations_by_gate.values_mut().flatten().for_each(|(_, used)| used.set_back(machine));
             self.addresses.values_mut().flatten().for_each(|(at, ..)| *at = machine.min(*at));
         }
@@ -232,6 +247,24 @@ impl Ledger {
         self.tokens.count(tokens, self.by_clock(at), most.unwrap_or(u64::MAX));
     }
 
+    /// Counts a call, unless the guild or this person has made all calls of a day. Returns whether it may be made.
+    pub fn take_call(&mut self, person: Option<&PersonId>, now: Moment, most: DailyCalls) -> bool {
+        let now = self.by_clock(now);
+        let mut by_person = person.map(|person| self.calls_by_person.entry(person.clone()).or_default());
+        let is_over = by_person.as_mut().is_some_and(|used| used.full(now, most.person, 0).is_some())
+            || self.calls.full(now, most.guild, 0).is_some();
+        if !is_over {
+            by_person.into_iter().for_each(|used| used.count(1, now, most.person));
+            self.calls.count(1, now, most.guild);
+        }
+        !is_over
+    }
+
+    /// Counts a call from before the start.
+    pub fn count_call(&mut self, at: Moment, most: DailyCalls) {
+        self.calls.count(1, self.by_clock(at), most.guild);
+    }
+
     /// Sets the number of statements that are expected in a channel. Each counts until it is posted or given up.
     pub fn promise_statements(&mut self, channel: &ChannelId, expected: u32) {
         let (by_channel, sum) = &mut self.promised;
@@ -254,6 +287,8 @@ impl Ledger {
         self.evaluations.prune(now);
         self.statements.prune(now);
         self.tokens.prune(now);
+        self.calls.prune(now);
+        self.calls_by_person.retain(|_, used| used.prune(now));
         self.evaluations_by_gate.retain(|_, gates| {
             gates.retain_mut(|(_, used)| used.prune(now));
             !gates.is_empty()

@@ -67,7 +67,7 @@ fn per_token(price: f64) -> u64 {
     (price * PARTS_PER_TOKEN).round() as u64
 }
 
-/// The price of one unit of a speech service: a millisecond of recognised audio, or a character of synthesised text.
+/// The price of one unit of a service: a millisecond of recognised audio, a character of synthesised text, or a call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitPrice {
     /// The price of a unit, in trillionths of the currency's unit.
@@ -85,6 +85,11 @@ impl UnitPrice {
     /// A price in units of a currency per million characters.
     pub fn per_million_characters(price: f64, currency: &str) -> Self {
         Self { unit: (price * PARTS / 1e6).round() as u64, currency: currency.into() }
+    }
+
+    /// A price in units of a currency per call.
+    pub fn per_call(price: f64, currency: &str) -> Self {
+        Self { unit: (price * PARTS).round() as u64, currency: currency.into() }
     }
 
     /// The cost of this number of units.

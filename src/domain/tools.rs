@@ -13,6 +13,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::built_in::{BuiltIn, Poll};
 use super::id::{CompanionId, GuildId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Message, Role, Sender};
 use super::moment::Moment;
@@ -248,6 +249,8 @@ named! {
         BadArguments = "bad_arguments",
         /// The same call is on record under this turn, and was made.
         Repeated = "repeated",
+        /// The guild, or the person who is the cause, has made all calls of a day.
+        UsedUp = "used_up",
     }
 }
 
@@ -351,6 +354,9 @@ pub struct StatementCall {
     /// Until when it can be confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Moment>,
+    /// The poll that stands below the statement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll: Option<Box<Poll>>,
 }
 
 /// The content of the event that a person confirmed or declined a call.
@@ -442,6 +448,14 @@ pub struct KnownCall {
 }
 
 impl KnownCall {
+    /// The poll that it adds to its statement.
+    pub(crate) fn poll(&self) -> Option<Box<Poll>> {
+        let is_answered = self.answer.as_ref().is_some_and(|answer| answer.outcome == CallOutcome::Answered);
+        let is_poll = is_answered && !self.called.is_external && *self.called.tool == *BuiltIn::Poll.as_str();
+        let arguments = is_poll.then(|| arguments::read(&self.called.arguments)).flatten()?;
+        Poll::read(&arguments).ok().map(Box::new)
+    }
+
     /// Whether it was made, or is about to be, and has no end on record.
     pub const fn is_running(&self) -> bool {
         let is_made = self.called.until.is_none() || matches!(self.confirmed, Some(true));

@@ -18,7 +18,6 @@ pub struct Excerpt {
     /// Oldest first.
     pub messages: Vec<Message>,
     /// The authors that are companions already, including silent ones. `None` if any author may take the companion's role.
-    #[serde(default)]
     pub companions: Option<Vec<Arc<str>>>,
     /// The label that replaces the truth if people did not annotate the excerpt.
     #[serde(default)]

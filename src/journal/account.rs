@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::record::{UsageRecord, Used as Record};
 use crate::domain::id::CompanionId;
 use crate::domain::service::Service;
-use crate::ports::backend::usage::{Calls, Speech, SpeechBy, UsageBy, Used};
+use crate::ports::backend::usage::{Calls, Costs, Speech, SpeechBy, ToolCalls, ToolsBy, UsageBy, Used};
 
 /// Companion, model, provider and role. Calls without a companion were for the channel itself (summaries, judgements), or for the
 /// votes of several companions.
@@ -21,11 +21,13 @@ pub struct Account {
     calls: BTreeMap<Caller, Calls>,
     /// The use of speech services, by service, companion and provider. Entries without a companion are speech recognition.
     speech: BTreeMap<(Service, Option<CompanionId>, Arc<str>), Speech>,
+    tools: BTreeMap<(CompanionId, Arc<str>), ToolCalls>,
 }
 
 impl Account {
     pub fn new(currency: &str) -> Self {
-        Self { currency: currency.into(), used: Used::default(), calls: BTreeMap::new(), speech: BTreeMap::new() }
+        let (calls, speech, tools) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { currency: currency.into(), used: Used::default(), calls, speech, tools }
     }
 
     pub fn count(&mut self, record: UsageRecord) {
@@ -34,6 +36,14 @@ impl Account {
             Record::Evaluation { .. } => self.used.evaluations += 1,
             Record::Address { .. } => self.used.addresses += 1,
             Record::Notice { .. } | Record::Help { .. } | Record::Refusal => {}
+            Record::ToolCall { companion, tool, price } => {
+                let mut calls = ToolCalls { calls: 1, costs: Costs::default() };
+                if let Some(price) = price {
+                    calls.costs.count(&self.currency, &price.currency, price.of(1));
+                }
+                self.used.tools += calls.clone();
+                *self.tools.entry((companion, tool)).or_default() += calls;
+            }
             Record::Speech { service, companion, provider, amount, price } => {
                 let mut speech = Speech::default();
                 let sum = if service == Service::SpeechSynthesis { &mut speech.characters } else { &mut speech.recognised_ms };
@@ -41,8 +51,8 @@ impl Account {
                 if let Some(price) = price {
                     speech.costs.count(&self.currency, &price.currency, price.of(amount));
                 }
-                self.used.speech.add(&speech);
-                self.speech.entry((service, companion, provider)).or_default().add(&speech);
+                self.used.speech += speech.clone();
+                *self.speech.entry((service, companion, provider)).or_default() += speech;
             }
             Record::Call { companion, model, provider, role, usage, calls, failed_calls, price, .. } => {
                 let (all, failed_calls) = (u64::from(calls), u64::from(failed_calls));
@@ -51,8 +61,8 @@ impl Account {
                     Some(price) => calls.costs.count(&self.currency, &price.currency, price.of(usage)),
                     None => calls.unpriced_calls = all,
                 }
-                self.used.calls.add(&calls);
-                self.calls.entry((companion, model, provider, role)).or_default().add(&calls);
+                self.used.calls += calls.clone();
+                *self.calls.entry((companion, model, provider, role)).or_default() += calls;
             }
         }
     }
@@ -66,6 +76,11 @@ impl Account {
         let by = self.speech.clone().into_iter();
         by.map(|((service, companion, provider), speech)| SpeechBy { service, companion, provider, speech }).collect()
     }
+
+    pub fn tools_by(&self) -> Vec<ToolsBy> {
+        let by = self.tools.clone().into_iter();
+        by.map(|((companion, tool), calls)| ToolsBy { companion, tool, calls }).collect()
+    }
 }
 
 #[cfg(test)]
@@ -74,7 +89,6 @@ mod tests {
     use crate::domain::moment::Moment;
     use crate::domain::price::{Cost, Price, UnitPrice};
     use crate::domain::token_usage::TokenUsage;
-    use crate::ports::backend::usage::Costs;
 
     #[test]
     fn usage_is_added_up_by_caller() {

@@ -195,18 +195,14 @@ fn decode_said(key: &Key, value: &[u8]) -> Option<Recorded> {
     #[derive(Deserialize)]
     struct Record {
         at: Moment,
-        #[serde(default)]
         turn: Option<TurnId>,
         event: Said,
     }
     #[derive(Deserialize)]
     struct Said {
         message: Message,
-        #[serde(default)]
         reply_to: Option<Seq>,
-        #[serde(default)]
         reply: Option<Ticket>,
-        #[serde(default)]
         said_at: Option<Moment>,
     }
     let mut json = Vec::with_capacity(value.len() * 3);
@@ -552,6 +548,14 @@ pub enum Used {
     },
     /// The moderation service refused a statement.
     Refusal,
+    /// A call of a tool from outside this server.
+    ToolCall {
+        companion: CompanionId,
+        tool: Arc<str>,
+        /// The price of a call at that time. Absent: no price was configured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        price: Option<UnitPrice>,
+    },
     /// Speech that a service recognised or synthesised.
     Speech {
         service: Service,

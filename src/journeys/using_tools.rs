@@ -14,6 +14,7 @@ use crate::domain::message::{Author, Sender};
 use crate::domain::tools::{Allow, Who};
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::Approver;
+use crate::ports::backend::usage::UsageQuery;
 use crate::ports::inbound_events::InboundMessage;
 use crate::ports::language_model::{Request, Role, Tool};
 use crate::ports::tools::{Answer, Failure, OfferedTool, Tools};
@@ -107,6 +108,68 @@ async fn proposed(outside: &Arc<Outside>) -> (World, u64) {
     world.pass(20.0).await;
     let call = world.recorded(LOBBY, "tool_called").await[0]["call"].as_u64().unwrap();
     (world, call)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_stands_below_its_statement_and_votes_are_only_read() {
+    let world = World::with_tools(Arc::new(Outside::default()), &["poll"], json!({})).await;
+    let poll = json!({ "question": "Where?", "options": ["Here", "There"] });
+    let call = r#"CALL poll {"question":"Where?","options":["Here","There"]}"#;
+    world.main.answers([Ok(call), Ok("Vote!"), Ok("There it is.")]);
+    world.say_then_pass(LOBBY, "Ari, where do we meet? Let us vote", 10.0).await;
+    let statement = world.try_history(LOBBY).await.unwrap().messages.swap_remove(1);
+    let asked = world.side.asked.lock().len();
+
+    let vote = InboundMessage::new(Author::of_name("Ben".into()), "There".into());
+    let vote = InboundMessage { background: true, reply_to: Some(statement.seq.into()), ..vote };
+    world.backend.messages.say(&room(LOBBY), vote).await.unwrap();
+    world.pass(600.0).await;
+
+    assert_eq!(json!(statement.calls[0].poll), poll);
+    assert_eq!(world.side.asked.lock().len(), asked, "nobody is asked about a vote");
+    world.say_then_pass(LOBBY, "Ari, what did Ben say?", 10.0).await;
+    assert!(
+        world
+            .main
+            .asked
+            .lock()
+            .last()
+            .unwrap()
+            .messages
+            .iter()
+            .any(|message| message.words().lines().any(|line| line.contains("Ben") && line.contains("There"))),
+        "prompts show it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_from_outside_are_limited_by_day_and_have_a_price() {
+    let outside = Arc::default();
+    let tools = json!({ "person_calls_per_day": 1, "prices": { "web__weather": 0.005 } });
+    let world = world(&outside, tools).await;
+    world.main.answers([
+        Ok("CALL web__weather {}"),
+        Ok("Sunny."),
+        Ok("CALL web__weather {}"),
+        Ok("I may not."),
+        Ok("CALL roll {\"dice\":\"d6\"}"),
+        Ok("Rolled."),
+    ]);
+
+    for text in ["Ari, the weather?", "Ari, and now?", "Ari, roll d6"] {
+        world.say_then_pass(LOBBY, text, 30.0).await;
+    }
+
+    let called = world.recorded(LOBBY, "tool_called").await;
+    assert_eq!(
+        called.iter().map(|call| call["refused"].clone()).collect::<Vec<_>>(),
+        [json!(null), json!("used_up"), json!(null)]
+    );
+    assert_eq!(outside.called(), ["web__weather"]);
+    let usage = world.backend.records.usage(UsageQuery::default()).await.unwrap();
+    let used = json!({ "companion": "aria", "tool": "web__weather", "calls": 1, "cost": 0.005 });
+    assert_eq!(json!(usage.guilds[0].tools_by), json!([used]));
+    assert_eq!(usage.guilds[0].caps.tool_calls.map(|cap| (cap.used, cap.limit)), Some((1, Some(1_000))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,7 @@ use crate::domain::attachment::Attachment;
 #[cfg(doc)]
 use crate::domain::attachment::MOST_BYTES;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket};
+use crate::domain::tools::built_in::Poll;
 use crate::settings::safety::Safety;
 use crate::texts::{self, Language};
 
@@ -183,6 +184,14 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// # Errors
     /// Returns an error if the offer could not be sent; see [`NotSent`].
     async fn offer_call(&self, _: &ChannelId, _: Ticket, _: &str, _: [&str; 2]) -> Result<(), NotSent> {
+        Ok(())
+    }
+
+    /// Posts the poll of a call, which people answer on the platform. Repeated calls post it only once.
+    ///
+    /// # Errors
+    /// Returns an error if it could not be sent; see [`NotSent`].
+    async fn post_poll(&self, _: &ChannelId, _: Ticket, _: &Poll) -> Result<(), NotSent> {
         Ok(())
     }
 

@@ -146,16 +146,12 @@ pub struct VoiceFields {
 pub struct NewCompanion {
     pub companion: CompanionFields,
     /// The companion to copy. The copy gets its picture, its card, and the keys of its file that are no field here.
-    #[serde(default)]
     pub copy_of: Option<CompanionId>,
     /// The picture in base64: a PNG, JPEG or WebP of at most 1 MiB.
-    #[serde(default)]
     pub picture: Option<Base64>,
     /// The character card from which the companion is created, in base64. It is stored for exports. Its picture is used if `picture` is absent.
-    #[serde(default)]
     pub card: Option<Base64>,
     /// The room that the companion joins. If it cannot join, nothing is created.
-    #[serde(default)]
     pub room: Option<RoomId>,
     /// The guild whose own companion it is. `None`: it is the operator's.
     #[serde(skip)]
@@ -180,10 +176,8 @@ pub struct CompanionChange {
 pub struct CompanionTrial {
     pub companion: CompanionFields,
     /// The companion that is being edited or copied: the keys of its file that are no field here count, too.
-    #[serde(default)]
     pub of: Option<CompanionId>,
     /// A person's message to the companion, at most 4,000 characters. Absent: a default sentence.
-    #[serde(default)]
     #[schemars(length(max = 4_000))]
     pub message: Option<Arc<str>>,
 }

@@ -35,7 +35,6 @@ pub struct ChannelRef {
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
     /// The platform's id of the message, or the sender's own, of 1 to 128 characters. A message with a known `id` is a duplicate.
-    #[serde(default)]
     #[schemars(length(min = 1, max = 128))]
     pub id: Option<Arc<str>>,
     /// The author. In a request it is the name, of 1 to 64 characters. At least one character must be visible, and control and bidirectional
@@ -69,7 +68,6 @@ pub struct InboundMessage {
     #[serde(skip)]
     pub to_all: bool,
     /// The `seq` of the message that this one replies to.
-    #[serde(default)]
     #[schemars(with = "Option<Seq>")]
     pub reply_to: Option<ReplyTo>,
     /// The kind of an event that must be acknowledged, such as a raid or a new subscription (docs/design/gate.md G-33): 1 to 32 lower-case letters
@@ -88,6 +86,9 @@ pub struct InboundMessage {
     /// Its files. `text` describes each in a line ([`attachment`](crate::domain::attachment)).
     #[serde(skip)]
     pub attachments: Vec<Attachment>,
+    /// Whether it is only there to be read, such as a vote in a poll: no companion is asked about it.
+    #[serde(default)]
+    pub background: bool,
     /// Pictures and text files for the message. With them, `text` may be empty. A body with files needs a `Content-Length`.
     #[serde(default, rename = "files")]
     #[schemars(length(max = MOST_FILES))]

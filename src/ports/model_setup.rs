@@ -43,7 +43,6 @@ pub struct ModelServer {
     #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
     /// The API key of the server. Absent: the key in use for this URL; it is not sent to any other URL. Empty: no key.
-    #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
     /// Whether to use the key of the settings that belongs to no URL yet (`has_spare_key` of the models in force).
@@ -70,7 +69,6 @@ pub struct NewConnection {
     #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
     /// The key, as for `/api/models/names`.
-    #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
     /// As for `/api/models/names`.
@@ -87,11 +85,9 @@ pub struct NewConnection {
     /// The model that writes statements.
     pub main: ConnectedModel,
     /// The model that answers decisions. Absent: `main`.
-    #[serde(default)]
     pub side: Option<ConnectedModel>,
     /// The time limit of a decision in seconds, for a slow computer. The limits of statements, rounds and calls follow from it. Absent: the limits
     /// of the settings. Limits that the settings set explicitly always take precedence (`set` of the models in force).
-    #[serde(default)]
     #[schemars(range(min = 15, max = 600))]
     pub timeout_secs: Option<u16>,
     /// Whether decisions use few words, as with `prompt.decision = "short"`. If the settings set `prompt.decision`, that takes precedence.

@@ -46,7 +46,6 @@ pub struct TriedSettings {
     /// As for `PATCH /api/settings`.
     pub values: BTreeMap<String, Value>,
     /// The services to try. Absent: the values are only checked.
-    #[serde(default)]
     pub about: Option<Services>,
 }
 

@@ -231,7 +231,6 @@ fn check_size(text: &str) -> Result<(), ScriptError> {
 #[serde(deny_unknown_fields, expecting = "a replay script: an object with `companions` and `events`")]
 struct ParsedScript {
     companions: Vec<ParsedCompanion>,
-    #[serde(default)]
     settings: Option<serde_json::Value>,
     #[serde(default)]
     jitter: Vec<i8>,

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::settings::private_file;
+
 /// The name of the file in the data folder.
 const FILE: &str = "server.json";
 
@@ -25,10 +27,7 @@ pub(super) struct AddressFile(PathBuf);
 
 /// Removes the address file of a killed server. The caller must hold the lock of the data folder.
 pub(super) fn clear(data: &Path) -> io::Result<()> {
-    match fs::remove_file(data.join(FILE)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    private_file::remove(&data.join(FILE))
 }
 
 /// Writes the address file, readable only by its owner.

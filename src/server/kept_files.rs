@@ -80,12 +80,10 @@ impl KeptFiles {
         let path = self.data.join(file);
         match self.opened(file, &copy)? {
             // The removal of a file is copied, too.
-            None => match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
-                _ => Ok(()),
-            },
-            Some(bytes) => private_file::write(&path, &bytes).map_err(|error| error.to_string()),
+            None => private_file::remove(&path),
+            Some(bytes) => private_file::write(&path, &bytes),
         }
+        .map_err(|error| error.to_string())
     }
 
     /// The contents of a file. `None`: the file does not exist.

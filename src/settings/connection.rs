@@ -1,7 +1,6 @@
 //! The model that was connected on the page. It replaces the endpoints of `models.main` and `models.side`. It is stored in a file
 //! of its own beside the store, which only the server's user may read.
 
-use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -107,20 +106,8 @@ impl Connection {
     /// # Errors
     /// Returns an error if the file cannot be read.
     pub fn read(data: &Path) -> Result<Option<Self>, Problem> {
-        let path = path(data);
-        let problem = |error: String| {
-            let message = format!(
-                "cannot be read: {error}; delete it to use the models of the settings, and connect the model again on the page"
-            );
-            Problem::new(path.display().to_string(), message)
-        };
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(error.to_string())),
-            // What is wrong with the folder itself is reported with the store.
-            Err(_) if fs::read_dir(data).is_err() => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(problem(error.to_string())),
-        }
+        let remedy = "delete it to use the models of the settings, and connect the model again on the page";
+        private_file::read_of_page(&path(data), remedy)
     }
 
     /// Writes the connection to a data folder. The file is replaced atomically.
@@ -210,6 +197,7 @@ fn path(data: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::models::Models;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
 use config::Value;
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ pub const EARS: &str = "page_ears";
 pub const VOICE: &str = "page_voice";
 
 /// The keys that can be set on the page.
-pub const KEYS: [&str; 43] = [
+pub const KEYS: [&str; 45] = [
     "speech.language",
     "speech.recognition",
     "speech.synthesis",
@@ -54,6 +54,8 @@ pub const KEYS: [&str; 43] = [
     "gate.evaluations_per_hour",
     "speech.guild_minutes_per_day",
     "speech.guild_characters_per_day",
+    "tools.guild_calls_per_day",
+    "tools.person_calls_per_day",
     "guests.each.messages_per_day",
     "guests.each.voice_minutes_per_day",
     "guests.each.tokens_per_day",
@@ -117,20 +119,8 @@ impl Kept {
     /// # Errors
     /// Returns an error if the file cannot be read.
     pub fn read(data: &FilePath) -> Result<Self, Problem> {
-        let path = path(data);
-        let read = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
-            // What is wrong with the folder itself is reported with the store.
-            Err(_) if fs::read_dir(data).is_err() => Ok(Self::default()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error.to_string()),
-        };
-        read.map_err(|error| {
-            let message = format!(
-                "cannot be read: {error}; run this as the server's user, or delete it and make the settings again on the page"
-            );
-            Problem::new(path.display().to_string(), message)
-        })
+        let remedy = "run this as the server's user, or delete it and make the settings again on the page";
+        private_file::read_of_page(&path(data), remedy).map(Option::unwrap_or_default)
     }
 
     /// Writes the settings to a data folder. The file is replaced atomically.
@@ -256,6 +246,8 @@ fn path(data: &FilePath) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

@@ -52,7 +52,6 @@ pub struct Models {
     /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
     /// The moderation service for statements. `None`: statements are not moderated.
-    #[serde(default)]
     pub moderation: Option<Moderation>,
     /// Whether the server tries the models once when it starts.
     pub check_at_start: bool,

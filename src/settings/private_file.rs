@@ -6,8 +6,33 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
+use super::Problem;
+
 /// Owner: read and write.
 const MODE: u32 = 0o600;
+
+/// Reads a JSON file. `None`: it does not exist.
+///
+/// # Errors
+/// Returns an error if the file cannot be read.
+pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a JSON file of the page. What is wrong with the folder itself is reported with the store.
+pub(super) fn read_of_page<T: DeserializeOwned>(path: &Path, remedy: &str) -> Result<Option<T>, Problem> {
+    let is_lost = || path.parent().is_some_and(|data| fs::read_dir(data).is_err());
+    match read(path) {
+        Err(_) if is_lost() => Ok(None),
+        read => read.map_err(|error| Problem::new(path.display().to_string(), format!("cannot be read: {error}; {remedy}"))),
+    }
+}
 
 /// Writes a file. The file is replaced atomically, and survives a power failure.
 ///

@@ -11,9 +11,11 @@ use serde::Deserialize;
 use self::server::ToolServer;
 use super::models::parsed_endpoint;
 use super::{Problem, seconds, within};
+use crate::domain::budget::DailyCalls;
 use crate::domain::id::GuildId;
 use crate::domain::tools::{Allow, CAUSE, RightSetting};
 
+const MOST_OF_DAY: u32 = 1_000_000;
 /// The maximum number of ids in a list.
 const MOST_IDS: usize = 100;
 
@@ -24,6 +26,12 @@ pub struct Tools {
     pub calls_per_reply: usize,
     /// How long a call may take, in seconds (0.1 to 60).
     pub timeout_secs: f64,
+    /// The most calls of search and of servers' tools within a day (0 to 1,000,000), in a guild and by one person in it.
+    pub guild_calls_per_day: u32,
+    pub person_calls_per_day: u32,
+    /// What a call costs, in `models.currency` (0 to 1,000), by tool.
+    #[serde(default)]
+    pub prices: BTreeMap<Arc<str>, f64>,
     /// The people on Discord who count as operators, by id. On the console, the signed-in operator does.
     pub operators: BTreeSet<Arc<str>>,
     /// The rights to tools, by name. Absent keys have the defaults of the tool.
@@ -46,6 +54,9 @@ impl Tools {
     pub(super) fn check(&self) -> Result<(), Problem> {
         within("calls_per_reply", self.calls_per_reply, 0..=10)?;
         within("timeout_secs", self.timeout_secs, 0.1..=60.0)?;
+        within("guild_calls_per_day", self.guild_calls_per_day, 0..=MOST_OF_DAY)?;
+        within("person_calls_per_day", self.person_calls_per_day, 0..=MOST_OF_DAY)?;
+        self.prices.iter().try_for_each(|(name, price)| within(&format!("prices.{name}"), *price, 0.0..=1_000.0))?;
         check_ids("operators", self.operators.iter(), &[])?;
         for (name, right) in &self.rights {
             check_ids(&format!("rights.{name}.roles"), right.roles.iter(), &[])?;
@@ -64,6 +75,10 @@ impl Tools {
         }
         self.search_url()?;
         server::check(&self.servers)
+    }
+
+    pub const fn most_of_day(&self) -> DailyCalls {
+        DailyCalls { guild: self.guild_calls_per_day as u64, person: self.person_calls_per_day as u64 }
     }
 
     /// The URL of the SearXNG.
@@ -112,6 +127,8 @@ mod tests {
         let cases = [
             (json!({ "calls_per_reply": 11 }), "tools.calls_per_reply"),
             (json!({ "timeout_secs": 0 }), "tools.timeout_secs"),
+            (json!({ "person_calls_per_day": 1_000_001 }), "tools.person_calls_per_day"),
+            (json!({ "prices": { "search": -1 } }), "tools.prices.search"),
             (json!({ "operators": ["ana"] }), "tools.operators[0]"),
             (json!({ "rights": { "roll": { "allow": "roles" } } }), "tools.rights.roll.roles"),
             (json!({ "rights": { "roll": { "roles": ["7"] } } }), "tools.rights.roll.roles"),

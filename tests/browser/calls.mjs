@@ -67,3 +67,24 @@ test('on a phone a card is shown in full, and in view', async t => {
   }
   if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/card.png` });
 });
+
+test('people vote in a poll with a click, and the newest vote counts', async t => {
+  const { room, host, ben } = await visit(t, { companions: ['aria'] });
+  await say(host, 'Aria, poll: Where do we eat? Here or there');
+  const options = page => page.locator('.poll button');
+  await options(ben).first().waitFor();
+  assert.deepEqual(await texts(options(ben)), ['Here · 0', 'there · 0']);
+
+  await options(host).first().click();
+  await options(ben).first().click();
+  await options(ben).filter({ hasText: 'Here · 2' }).waitFor();
+  await options(ben).last().click();
+
+  await options(host).filter({ hasText: 'there · 1' }).waitFor();
+  assert.deepEqual(await texts(options(host)), ['Here · 1', 'there · 1']);
+  assert.equal(await options(ben).last().getAttribute('aria-pressed'), 'true');
+  await host.reload();
+  await options(host).filter({ hasText: 'there · 1' }).waitFor();
+  const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
+  assert.equal(messages.filter(message => message.role === 'companion').length, 1, 'nobody answers a vote');
+});

@@ -465,7 +465,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry can be read").path();
         if path.is_dir() {
             collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("build.rs") {
             found.push(path);
         }
     }

@@ -18,6 +18,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::price::UnitPrice;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::chat_platform::ChatPlatform;
 use crate::telemetry::plain::Plain;
@@ -45,6 +46,12 @@ impl ChannelContext {
     pub(super) fn language(&self) -> Language {
         let spoken = self.context.memberships.language(&self.key.channel);
         Language::of_code(spoken.as_deref().unwrap_or(&self.context.in_force().speech.language)).unwrap_or_default()
+    }
+
+    /// What a call of a tool costs.
+    pub(super) fn price_of_call(&self, tool: &str) -> Option<UnitPrice> {
+        let price = self.context.in_force().tools.prices.get(tool).copied()?;
+        Some(UnitPrice::per_call(price, &self.context.settings.models.currency))
     }
 
     /// The channel's id, for log lines.

@@ -99,6 +99,10 @@ async fn load_usage(
                     used.count_tokens(usage.total(), record.at, tokens_per_day);
                     return ControlFlow::Continue(());
                 }
+                Used::ToolCall { .. } => {
+                    used.count_call(record.at, in_force.tools.most_of_day());
+                    return ControlFlow::Continue(());
+                }
                 Used::Speech { .. } | Used::Notice { .. } | Used::Help { .. } | Used::Refusal => return ControlFlow::Continue(()),
             };
             used.count(counted, record.at, policy);

@@ -11,7 +11,9 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::{Decided, Event, Made};
 use crate::domain::id::{CompanionId, ModelName, Ticket};
 use crate::domain::model_role::ModelRole;
+use crate::domain::price::UnitPrice;
 use crate::domain::service::Service;
+use crate::domain::tools::CallOutcome;
 use crate::domain::trigger::Trigger;
 use crate::journal::record::Used;
 use crate::ports::backend::stamp::rfc3339;
@@ -74,8 +76,14 @@ impl Spending {
     }
 
     /// Takes the usage that a batch with these events records: the usage of the events, and the usage that no batch has recorded.
-    pub(super) fn take_for(&mut self, made: &[Made], conversation: &Conversation) -> Vec<Used> {
-        made.iter().filter_map(|made| used_by(&made.event, conversation)).chain(self.unrecorded.drain(..)).collect()
+    /// `price_of` is what a call of a tool costs.
+    pub(super) fn take_for(
+        &mut self,
+        made: &[Made],
+        conversation: &Conversation,
+        price_of: impl Fn(&str) -> Option<UnitPrice>,
+    ) -> Vec<Used> {
+        made.iter().filter_map(|made| used_by(&made.event, conversation, &price_of)).chain(self.unrecorded.drain(..)).collect()
     }
 
     /// Counts the tokens of an answer that the conversation does not receive. The conversation counts the tokens of its own answers.
@@ -135,8 +143,15 @@ fn used(
     })
 }
 
-/// The budget usage of an event. None if the event is not a question.
-fn used_by(event: &Event, conversation: &Conversation) -> Option<Used> {
+/// The usage of an event. None if it is neither a question nor the end of a call of an outside tool.
+fn used_by(event: &Event, conversation: &Conversation, price_of: impl Fn(&str) -> Option<UnitPrice>) -> Option<Used> {
+    if let Event::ToolAnswered(answered) = event {
+        let is_external = conversation.call(answered.call).is_some_and(|call| call.called.is_external);
+        let (companion, tool) = (answered.companion.clone(), answered.tool.clone());
+        let price = price_of(&tool);
+        let is_made = is_external && answered.answer.outcome != CallOutcome::NotMade;
+        return is_made.then_some(Used::ToolCall { companion, tool, price });
+    }
     let Event::Evaluated(evaluated) = event else { return None };
     Some(match evaluated.trigger {
         Trigger::DirectAddress => {
@@ -163,7 +178,7 @@ mod tests {
         assert_eq!(spending.take_of_reply(Ticket(1)), [used("aria")]);
         spending.release_unposted(|ticket| ticket == Ticket(3));
 
-        assert_eq!(spending.take_for(&[], &Conversation::default()), [used("ben")]);
+        assert_eq!(spending.take_for(&[], &Conversation::default(), |_| None), [used("ben")]);
         assert!(!spending.has_unrecorded(), "it is recorded once");
         assert_eq!(spending.take_of_reply(Ticket(3)), [used("cleo")]);
     }

@@ -92,7 +92,7 @@ impl State {
         let mut actions = actions_of(&made);
         actions.extend(self.voice.take_after_commit().into_iter().map(PostCommitAction::Call));
         actions.extend(records.into_iter().map(|record| PostCommitAction::Emit(Box::new(record))));
-        let usage = self.spending.take_for(&made, &self.conversation);
+        let usage = self.spending.take_for(&made, &self.conversation, |tool| self.channel.price_of_call(tool));
         let batch = Batch { made, actions, usage, now: self.now(), is_quiet, falls_asleep };
         self.journal.record(batch, &self.conversation, &self.channel);
     }

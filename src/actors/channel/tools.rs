@@ -19,7 +19,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Role};
 use crate::domain::tools::{CONFIRMED_CALL, CallOutcome, Effect, KnownCall, StatementCall};
-use crate::ports::chat_platform::insist;
+use crate::ports::chat_platform::{NotSent, insist};
 use crate::ports::language_model::Request;
 
 /// The replies that wait for the ends of their calls.
@@ -117,21 +117,35 @@ impl State {
     }
 }
 
-/// Offers buttons on the platform below a statement that proposes calls. The page has cards of its own.
-pub(super) fn offer_buttons(recorded: &Recorded, conversation: &Conversation, channel: &ChannelContext) {
+/// Posts what stands below a statement on the platform: buttons for proposed calls, and polls. The page draws its own.
+pub(super) fn post_below(recorded: &Recorded, conversation: &Conversation, channel: &ChannelContext) {
     let (Event::Said { message, .. }, Some(platform)) = (&recorded.event, channel.platform()) else { return };
-    let is_proposed = |call: &&StatementCall| call.outcome.is_none() && call.until.is_some();
-    for known in message.calls.iter().filter(is_proposed).filter_map(|proposed| conversation.call(proposed.call)) {
-        let (called, channel, platform) = (known.called.clone(), channel.clone(), platform.clone());
-        let companion = message.from.name.clone();
+    for StatementCall { call, outcome, until, poll, .. } in message.calls.iter().cloned() {
+        let proposed = conversation.call(call).filter(|_| outcome.is_none() && until.is_some()).map(|known| known.called.clone());
+        let (channel, platform, companion) = (channel.clone(), platform.clone(), message.from.name.clone());
         tokio::spawn(async move {
-            let language = channel.language();
-            let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
-            let text = format!("{question}\n```json\n{}\n```", tools::as_code(&called.arguments));
-            let (confirm, decline) = (language.say("calls.confirm", &[]), language.say("calls.decline", &[]));
-            let (call, labels) = (called.call, [&*confirm, &*decline]);
-            if let Err(error) = insist(|| platform.offer_call(&channel.key.channel, call, &text, labels)).await {
-                tracing::warn!(channel = %channel.shown(), %call, %error, "the buttons that confirm the call of a tool could not be posted");
+            let key = &channel.key.channel;
+            let posted = if let Some(poll) = poll {
+                match insist(|| platform.post_poll(key, call, &poll)).await {
+                    // Without the permission to make polls, people can still reply.
+                    Err(NotSent::Refused(_) | NotSent::Unpostable(_)) => {
+                        let text = [std::slice::from_ref(&poll.question), &*poll.options].concat().join("\n* ");
+                        let nonce = format!("{key}/poll/{call}");
+                        insist(|| platform.announce(key, &text, &nonce)).await
+                    }
+                    posted => posted,
+                }
+            } else if let Some(called) = proposed {
+                let language = channel.language();
+                let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
+                let text = format!("{question}\n```json\n{}\n```", tools::as_code(&called.arguments));
+                let (confirm, decline) = (language.say("calls.confirm", &[]), language.say("calls.decline", &[]));
+                insist(|| platform.offer_call(key, call, &text, [&*confirm, &*decline])).await
+            } else {
+                Ok(())
+            };
+            if let Err(error) = posted {
+                tracing::warn!(channel = %channel.shown(), %call, %error, "the poll, or the buttons that confirm the call of a tool, could not be posted");
             }
         });
     }

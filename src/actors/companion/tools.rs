@@ -15,7 +15,7 @@ use crate::domain::id::{GuildId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Sender};
 use crate::domain::prompt::{self, Said};
 use crate::domain::text::{escaped, first_bytes, one_line};
-use crate::domain::tools::built_in::{self, BuiltIn, text_argument};
+use crate::domain::tools::built_in::{self, BuiltIn, Poll, text_argument};
 use crate::domain::tools::{
     Allow, CAUSE, CallAnswer, CallOutcome, Confirm, Effect, KnownCall, MOST_ANSWER, Offered, Right, Standing, Who, permission,
 };
@@ -197,6 +197,7 @@ pub async fn wanted(
         ticket,
         calls: calls.iter().map(wanted).collect(),
         most: context.in_force().tools.calls_per_reply,
+        most_of_day: context.in_force().tools.most_of_day(),
         standings: standings(offer.cause.people(), offer.tools.iter(), channel_key, context).await,
         offer,
     }
@@ -253,6 +254,8 @@ async fn own_answer(
     match tool {
         BuiltIn::Roll => built_in::roll(&text_argument(arguments, "dice")?, fraction),
         BuiltIn::Choose => built_in::choose(arguments, fraction),
+        BuiltIn::Poll => Poll::read(arguments)
+            .map(|_| "it stands below what you say now; people vote with a click, or by replying with an option".to_owned()),
         BuiltIn::Time => built_in::time(&text_argument(arguments, "zone")?, context.clock.now()),
         // The channel makes these calls, because their effect is journaled with their end.
         BuiltIn::Remind => Err("it cannot be called now".to_owned()),

@@ -92,11 +92,7 @@ impl Tokens {
     /// # Errors
     /// Returns an error if the file cannot be read.
     pub fn all(&self) -> Result<Vec<Token>, Refused> {
-        match std::fs::read(&self.0) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| self.failed(error.into())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(self.failed(error)),
-        }
+        private_file::read(&self.0).map(Option::unwrap_or_default).map_err(|error| self.failed(error))
     }
 
     /// Creates a token and returns its secret, which is not stored.

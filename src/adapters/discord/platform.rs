@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use secrecy::SecretString;
+use serde_json::json;
 use tokio::sync::OnceCell;
 
 use self::pauses::Pauses;
@@ -32,6 +33,7 @@ use crate::domain::attachment::Attachment;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Ticket};
 use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
+use crate::domain::tools::built_in::Poll;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
 use crate::ports::clock::Clock;
 use crate::ports::lease::Lease;
@@ -378,6 +380,13 @@ impl ChatPlatform for Discord {
         let buttons = [(yes, CONFIRM_CALL), (no, DECLINE_CALL)];
         let buttons = buttons.map(|(label, id)| (label.to_owned(), format!("{id}{call}")));
         self.post_with_buttons(channel, text, &buttons, &format!("{channel}/call/{call}")).await
+    }
+
+    async fn post_poll(&self, channel: &ChannelId, call: Ticket, poll: &Poll) -> Result<(), NotSent> {
+        let channel = to_post_in(channel)?;
+        let answers: Vec<_> = poll.options.iter().map(|option| json!({ "poll_media": { "text": option } })).collect();
+        let poll = json!({ "question": { "text": poll.question }, "answers": answers, "duration": 24 });
+        self.post_extended(channel, "", ("poll", poll), &format!("{channel}/call/{call}")).await
     }
 
     fn title(&self, channel: &ChannelId) -> Option<String> {

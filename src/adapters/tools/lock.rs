@@ -1,7 +1,6 @@
 //! The accepted tools, in a file of the data folder that only the server's user may read.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,12 +25,7 @@ pub(crate) struct Lock {
 impl Lock {
     pub(crate) fn read(data: &Path) -> Self {
         let path = data.join(FILE);
-        let accepted = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Accepted::new()),
-            Err(error) => Err(error.to_string()),
-        };
-        let accepted = accepted.map_err(|error| {
+        let accepted = private_file::read(&path).map(Option::unwrap_or_default).map_err(|error| {
             let problem = format!("{} cannot be read: {error}; repair it, or accept the tools again", path.display());
             tracing::error!(problem, "no tool of a server is offered");
             problem

@@ -56,7 +56,6 @@ struct Found {
     #[serde(default)]
     title: String,
     /// The snippet. Some engines have none.
-    #[serde(default)]
     content: Option<String>,
 }
 

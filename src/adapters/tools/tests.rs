@@ -32,7 +32,18 @@ pub(crate) const UNSET: ToolServer = ToolServer {
 
 fn settings(search_url: Option<String>, servers: BTreeMap<Arc<str>, ToolServer>) -> Settings {
     let (operators, rights) = (BTreeSet::new(), BTreeMap::new());
-    Settings { calls_per_reply: 3, timeout_secs: 10.0, operators, rights, search_url, servers }
+    let (guild_calls_per_day, person_calls_per_day, prices) = (1_000, 100, BTreeMap::new());
+    Settings {
+        calls_per_reply: 3,
+        timeout_secs: 10.0,
+        guild_calls_per_day,
+        person_calls_per_day,
+        prices,
+        operators,
+        rights,
+        search_url,
+        servers,
+    }
 }
 
 /// The tools of one server, `box`.

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::picture::{Kind, MAX_BYTES, MAX_SIDE, NotAPicture, Picture, check};
-use crate::small::{self, rgba};
+use crate::png::rgba;
+use crate::small;
 
 /// Real pictures, made with Pillow 13: 7 by 5 pixels, baseline and progressive JPEG, lossy and lossless WebP.
 const JPEG: &[u8] = include_bytes!("pictures/baseline.jpg");

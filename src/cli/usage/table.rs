@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 
 use super::By;
 use crate::domain::price::Cost;
-use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Safety, SafetyFigures, Speech, Usage, UsageBy};
+use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Safety, SafetyFigures, Speech, ToolCalls, ToolsBy, Usage, UsageBy};
 use crate::telemetry::plain::Plain;
 
 /// The cells of a line.
@@ -31,6 +31,11 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
     if !speech.is_empty() {
         let _ = writeln!(out, "\nspeech");
         align(&speech, 4..7, &mut out);
+    }
+    let tools = tools(usage);
+    if !tools.is_empty() {
+        let _ = writeln!(out, "\ntools");
+        align(&tools, 3..5, &mut out);
     }
     let _ = writeln!(out, "\nusage of daily caps, last 24 hours");
     align(&usage.guilds.iter().flat_map(caps).collect::<Vec<_>>(), 2..3, &mut out);
@@ -93,7 +98,7 @@ fn rows(usage: &Usage, by: By) -> Vec<Row> {
     let mut sums: BTreeMap<[String; 2], Calls> = BTreeMap::new();
     for guild in &usage.guilds {
         for one in &guild.by {
-            sums.entry(named(guild, one, by)).or_default().add(&one.calls);
+            *sums.entry(named(guild, one, by)).or_default() += one.calls.clone();
         }
     }
     rows.extend(sums.into_iter().map(|(names, calls)| row(names, &calls)));
@@ -154,6 +159,24 @@ fn speech(usage: &Usage) -> Vec<Row> {
     rows
 }
 
+/// The calls of tools from outside, if there are any.
+fn tools(usage: &Usage) -> Vec<Row> {
+    let row = |[guild, who, tool]: [String; 3], calls: &ToolCalls| -> Row {
+        vec![guild, who, tool, grouped(calls.calls), calls.costs.cost.map_or_else(|| "–".to_owned(), money)]
+    };
+    let mut rows = Vec::new();
+    for guild in &usage.guilds {
+        let by = |by: &ToolsBy| row([guild.guild.as_str(), by.companion.as_str(), &by.tool].map(plain), &by.calls);
+        rows.extend(guild.tools_by.iter().map(by));
+    }
+    if !rows.is_empty() {
+        let head = ["guild", "companion", "tool", "calls"].map(str::to_owned);
+        rows.insert(0, head.into_iter().chain([format!("cost ({})", usage.currency)]).collect());
+        rows.push(row(["total", "", ""].map(str::to_owned), &usage.total.tools));
+    }
+    rows
+}
+
 fn caps(guild: &GuildUsage) -> Vec<Row> {
     let row = |cap: &Cap, what: &str| -> Row {
         let limit = cap.limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {}", grouped(limit)));
@@ -165,11 +188,15 @@ fn caps(guild: &GuildUsage) -> Vec<Row> {
         vec![plain(guild.guild.as_str()), what.to_owned(), grouped(cap.used), limit, state]
     };
     let caps = &guild.caps;
-    let speech = [(&caps.recognised_secs, "seconds heard"), (&caps.spoken_characters, "characters spoken")];
-    let speech = speech.into_iter().filter_map(|(cap, what)| Some((cap.as_ref()?, what)));
+    let others = [
+        (&caps.tool_calls, "calls of tools"),
+        (&caps.recognised_secs, "seconds heard"),
+        (&caps.spoken_characters, "characters spoken"),
+    ];
+    let others = others.into_iter().filter_map(|(cap, what)| Some((cap.as_ref()?, what)));
     [(&caps.tokens, "tokens"), (&caps.statements, "statements")]
         .into_iter()
-        .chain(speech)
+        .chain(others)
         .map(|(cap, what)| row(cap, what))
         .collect()
 }

@@ -1,6 +1,7 @@
 //! Calls of tools: those of replies in progress, those that wait for a confirmation, and those whose end a companion has not been told
 //! (docs/design/tools.md).
 
+use super::super::budget::DailyCalls;
 use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::arguments::{self, JsonObject};
@@ -49,6 +50,7 @@ pub struct WantedCalls {
     pub calls: Vec<WantedCall>,
     /// The most calls of a reply.
     pub most: usize,
+    pub most_of_day: DailyCalls,
     /// The standing of the people whose rights may count, as found now.
     pub standings: BTreeMap<Who, Standing>,
     /// What the reply was offered, without the tools that have changed since.
@@ -229,12 +231,13 @@ impl Conversation {
         let owed = self.turns.owed_reply(reply);
         let is_wanted = |call: &&KnownCall| call.called.refused.is_none() && owed.is_some_and(|owed| is_under(call, owed));
         let calls = self.calls.0.iter().filter(is_wanted);
-        let of_statement = |KnownCall { called, answer, .. }: &KnownCall| StatementCall {
-            call: called.call,
-            tool: called.tool.clone(),
-            is_external: called.is_external,
-            outcome: answer.as_ref().map(|answer| answer.outcome),
-            until: called.until,
+        let of_statement = |call: &KnownCall| StatementCall {
+            call: call.called.call,
+            tool: call.called.tool.clone(),
+            is_external: call.called.is_external,
+            outcome: call.answer.as_ref().map(|answer| answer.outcome),
+            until: call.called.until,
+            poll: call.poll(),
         };
         calls.map(of_statement).collect()
     }
@@ -264,7 +267,7 @@ fn is_under(call: &KnownCall, reply: &OwedReply) -> bool {
 impl Step<'_, '_> {
     /// Records the calls that a model asks for: those that are made now, those that wait for a confirmation, and those that are refused.
     pub(super) fn want_calls(&mut self, wanted: WantedCalls) {
-        let WantedCalls { ticket, calls, most, standings, offer } = wanted;
+        let WantedCalls { ticket, calls, most, most_of_day, standings, offer } = wanted;
         let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
         let mut refusals = 0;
         for WantedCall { tool, arguments } in calls {
@@ -292,8 +295,12 @@ impl Step<'_, '_> {
                 Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
                 Some(offered) => {
                     let has_external_answer = offer.has_external_answer || known.has_external_answer();
+                    let person = known.cause.by.as_ref().map(|by| &by.person);
                     match permission(offered, &known.cause, has_external_answer, standing) {
                         Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),
+                        Ok(_) if offered.is_external && !self.world.ledger.take_call(person, now, most_of_day) => {
+                            Err(Refusal::UsedUp)
+                        }
                         permitted => permitted,
                     }
                 }

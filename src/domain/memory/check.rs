@@ -54,7 +54,6 @@ struct Proposed {
     #[serde(deserialize_with = "places")]
     from: Vec<usize>,
     /// The last day on which it holds, as in `2026-05-03`.
-    #[serde(default)]
     until: Option<String>,
     /// The place of the earlier note that it replaces.
     #[serde(default, deserialize_with = "places")]

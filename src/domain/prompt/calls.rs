@@ -50,6 +50,7 @@ fn outcome(call: &KnownCall, now: Moment) -> &'static str {
             Refusal::TooMany => "not made: you have made all your calls",
             Refusal::BadArguments => "not made: the arguments are no JSON object that fits",
             Refusal::Repeated => "not made again: the same call is above",
+            Refusal::UsedUp => "not made: the calls that are allowed in a day are used up",
         };
     }
     match (&call.answer, call.confirmed) {

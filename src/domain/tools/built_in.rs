@@ -1,5 +1,10 @@
 //! The built-in tools: what they are called, what they take, and what they answer.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::super::moment::Moment;
@@ -16,6 +21,7 @@ named! {
         Time = "time",
         Recall = "recall",
         Remind = "remind",
+        Poll = "poll",
     }
 }
 
@@ -26,6 +32,34 @@ const MOST_BONUS: i64 = 1_000_000;
 /// The most things to choose from, and the longest one, in characters.
 const MOST_OPTIONS: usize = 50;
 const LONGEST_OPTION: usize = 200;
+/// The limits of Discord's polls: the number of answers, and the longest answer and question, in characters. One more marks a cut.
+const MOST_ANSWERS: usize = 10;
+const LONGEST_ANSWER: usize = 54;
+const LONGEST_QUESTION: usize = 299;
+
+/// A question with answers to choose from, below a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Poll {
+    pub question: Arc<str>,
+    pub options: Vec<Arc<str>>,
+}
+
+impl Poll {
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// Returns what is wrong with them.
+    pub fn read(arguments: &Map<String, Value>) -> Result<Self, String> {
+        let question = one_line(&text_argument(arguments, "question")?, LONGEST_QUESTION).into();
+        let mut options = options(arguments, MOST_ANSWERS, LONGEST_ANSWER)?;
+        let mut known = BTreeSet::new();
+        options.retain(|option| known.insert(option.to_lowercase()));
+        if options.len() < 2 {
+            return Err("two of the \"options\" must differ".to_owned());
+        }
+        Ok(Self { question, options: options.into_iter().map(Arc::from).collect() })
+    }
+}
 
 impl BuiltIn {
     pub fn of(name: &str) -> Option<Self> {
@@ -34,7 +68,8 @@ impl BuiltIn {
 
     pub const fn effect(self) -> Effect {
         match self {
-            Self::Roll | Self::Choose | Self::Time | Self::Recall => Effect::ReadOnly,
+            // A poll is a part of the statement.
+            Self::Roll | Self::Choose | Self::Time | Self::Recall | Self::Poll => Effect::ReadOnly,
             Self::Remind => Effect::Journal,
         }
     }
@@ -46,6 +81,9 @@ impl BuiltIn {
             Self::Choose => "Picks one of several things at random, when somebody asks for a random choice.",
             Self::Time => "Tells the date and time in a place, when somebody asks for it.",
             Self::Recall => "Finds older messages of this room by words, when somebody asks what was said earlier.",
+            Self::Poll => {
+                "Adds a poll to what you say now, when somebody asks for a poll or a vote. Say its question in your own words, too."
+            }
             Self::Remind => {
                 "Sets, lists or cancels reminders of the person who asks, in this room. Call it when somebody asks to be reminded, and never \
                  promise a reminder without it."
@@ -57,6 +95,7 @@ impl BuiltIn {
     pub fn parameters(self) -> Value {
         let (name, property) = match self {
             Self::Remind => return reminders_parameters(),
+            Self::Poll => return poll_parameters(),
             Self::Roll => ("dice", json!({ "type": "string", "description": "dice such as 2d6, d20+3 or 4d8-1" })),
             Self::Choose => ("options", json!({ "type": "array", "items": { "type": "string" }, "minItems": 2 })),
             Self::Time => ("zone", json!({ "type": "string", "description": "a time zone such as Asia/Tokyo" })),
@@ -64,6 +103,18 @@ impl BuiltIn {
         };
         json!({ "type": "object", "properties": { name: property }, "required": [name], "additionalProperties": false })
     }
+}
+
+fn poll_parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "question": { "type": "string" },
+            "options": { "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": MOST_ANSWERS },
+        },
+        "required": ["question", "options"],
+        "additionalProperties": false,
+    })
 }
 
 fn reminders_parameters() -> Value {
@@ -144,16 +195,22 @@ fn drawn(fraction: &mut impl FnMut() -> f64, limit: i64) -> i64 {
 /// # Errors
 /// Returns what is wrong with them.
 pub fn choose(arguments: &Map<String, Value>, mut fraction: impl FnMut() -> f64) -> Result<String, String> {
+    let options = options(arguments, MOST_OPTIONS, LONGEST_OPTION)?;
+    Ok(options[drawn(&mut fraction, options.len() as i64) as usize].clone())
+}
+
+/// The argument `options`: texts, of which each is cut.
+fn options(arguments: &Map<String, Value>, most: usize, longest: usize) -> Result<Vec<String>, String> {
     let options = arguments.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let options: Vec<String> = options
         .iter()
-        .map(|option| one_line(&option.as_str().map_or_else(|| option.to_string(), str::to_owned), LONGEST_OPTION))
+        .map(|option| one_line(&option.as_str().map_or_else(|| option.to_string(), str::to_owned), longest))
         .filter(|option| !option.is_empty())
         .collect();
-    if !(2..=MOST_OPTIONS).contains(&options.len()) {
-        return Err(format!("give \"options\" as a list of 2 to {MOST_OPTIONS} texts"));
+    if !(2..=most).contains(&options.len()) {
+        return Err(format!("give \"options\" as a list of 2 to {most} texts"));
     }
-    Ok(options[drawn(&mut fraction, options.len() as i64) as usize].clone())
+    Ok(options)
 }
 
 /// The time in a place, given by the name of its time zone, the end of that name, such as `Tokyo`, or an offset from UTC.

@@ -1,3 +1,4 @@
+use super::built_in::Poll;
 use super::*;
 use crate::samples;
 
@@ -181,6 +182,24 @@ fn a_choice_is_one_of_the_options() {
     assert_eq!(chosen.as_deref(), Ok("7"));
     assert!(built_in::choose(&options(serde_json::json!({ "options": ["tea", " "] })), || 0.0).is_err());
     assert!(built_in::choose(&options(serde_json::json!({ "options": "tea" })), || 0.0).is_err());
+}
+
+#[test]
+fn a_poll_has_a_question_and_different_options() {
+    let read = |json: serde_json::Value| Poll::read(json.as_object().unwrap());
+
+    let poll = read(serde_json::json!({ "question": "Tea\n?", "options": ["Yes", "No", "yes", 7, "x".repeat(80)] })).unwrap();
+
+    assert_eq!(&*poll.question, "Tea ?");
+    let lengths: Vec<_> = poll.options.iter().map(|option| option.chars().count()).collect();
+    assert_eq!(lengths, [3, 2, 1, 55]);
+    let many: Vec<_> = (0..11).collect();
+    for options in
+        [serde_json::json!(["Yes", "yes"]), serde_json::json!(["Yes"]), serde_json::json!(many), serde_json::json!("Yes")]
+    {
+        assert!(read(serde_json::json!({ "question": "Tea?", "options": options })).is_err(), "{options}");
+    }
+    assert!(read(serde_json::json!({ "options": ["Yes", "No"] })).is_err());
 }
 
 #[test]

@@ -29,7 +29,6 @@ pub struct OwedReply {
     #[serde(default)]
     pub selection: Selection,
     /// The deadline for the text of an external companion.
-    #[serde(default)]
     pub due_at: Option<Moment>,
     /// When its first attempt began. Zero in snapshots of older versions.
     #[serde(default)]

@@ -41,7 +41,7 @@ use crate::backend::stamp::Stamp;
 use crate::backend::state::{CompanionState, RoomState};
 use crate::backend::usage::{
     Calls, Cap, Caps, Costs, GuestUsage, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions,
-    Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
+    Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, ToolCalls, ToolsBy, Usage, UsageBy, UsageQuery, Used,
 };
 use crate::backend::{Detail, Refused};
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
@@ -976,18 +976,22 @@ impl RecordService for FakeBackend {
             characters: 0,
             costs: Costs { cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)), ..Costs::default() },
         };
-        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone() };
+        let tools =
+            ToolCalls { calls: 2, costs: Costs { cost: Some(UnitPrice::per_call(0.005, "USD").of(2)), ..Costs::default() } };
+        let tools_by = vec![ToolsBy { companion: "aria".into(), tool: "search".into(), calls: tools.clone() }];
+        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone(), tools };
         let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };
         let caps = Caps {
             tokens: Cap { used: 1_200, limit: None, free_at: None },
             statements: Cap { used: 1, limit: Some(1), free_at: Some((NOON + Duration::from_secs(60)).into()) },
+            tool_calls: Some(Cap { used: 2, limit: Some(1_000), free_at: None }),
             recognised_secs: Some(Cap { used: 1, limit: Some(600), free_at: None }),
             spoken_characters: None,
         };
         let (service, provider) = (Service::SpeechRecognition, "p".into());
         let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];
         let guests = vec![GuestUsage { name: "Ben".into(), messages: 3, voice_secs: 60, tokens: 1_200 }];
-        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, guests, caps };
+        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, tools_by, guests, caps };
         Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
     }
 

@@ -14,6 +14,7 @@ use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::{Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
+use crate::domain::tools::built_in::Poll;
 use crate::domain::tools::{StatementCall, Who};
 use crate::settings::safety::Safety;
 
@@ -253,12 +254,15 @@ pub struct HistoryCall {
     /// Whether it was confirmed (true) or declined. Absent: nobody has decided, or nobody had to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<bool>,
+    /// The poll below the message. The newest reply of each person that is one of its options is a vote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll: Option<Box<Poll>>,
 }
 
 impl From<&StatementCall> for HistoryCall {
-    fn from(StatementCall { call, tool, outcome, until, .. }: &StatementCall) -> Self {
+    fn from(StatementCall { call, tool, outcome, until, poll, .. }: &StatementCall) -> Self {
         let outcome = outcome.map(|outcome| outcome.as_str().into());
-        Self { call: *call, tool: tool.clone(), outcome, until: until.map(Stamp::from), confirmed: None }
+        Self { call: *call, tool: tool.clone(), outcome, until: until.map(Stamp::from), confirmed: None, poll: poll.clone() }
     }
 }
 

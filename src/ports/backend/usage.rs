@@ -1,6 +1,7 @@
 //! The usage of guilds, and its cost.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,9 @@ pub struct GuildUsage {
     /// The usage of speech services, by service, companion and provider.
     #[serde(default)]
     pub speech_by: Vec<SpeechBy>,
+    /// The calls of tools from outside this server, by companion and tool.
+    #[serde(default)]
+    pub tools_by: Vec<ToolsBy>,
     /// The guests who used something today, ordered by name.
     #[serde(default)]
     pub guests: Vec<GuestUsage>,
@@ -184,6 +188,26 @@ pub struct Used {
     /// The usage of speech services. Its cost is not part of the cost of calls.
     #[serde(default)]
     pub speech: Speech,
+    /// The calls of tools from outside this server. Their cost is not part of the cost of calls.
+    #[serde(default)]
+    pub tools: ToolCalls,
+}
+
+/// Totals of calls of tools.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCalls {
+    pub calls: u64,
+    #[serde(flatten)]
+    pub costs: Costs,
+}
+
+/// A companion's calls of one tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolsBy {
+    pub companion: CompanionId,
+    pub tool: Arc<str>,
+    #[serde(flatten)]
+    pub calls: ToolCalls,
 }
 
 /// Totals of speech.
@@ -257,6 +281,9 @@ pub struct Caps {
     pub tokens: Cap,
     /// Statements (`gate.guild_statements_per_day`).
     pub statements: Cap,
+    /// Calls of search and of servers' tools (`tools.guild_calls_per_day`), without those that were only proposed. None: there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Cap>,
     /// The seconds of audio that speech services recognised (`speech.guild_minutes_per_day`). None: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recognised_secs: Option<Cap>,
@@ -291,57 +318,37 @@ impl Costs {
             false => *self.other_costs.entry(currency.clone()).or_default() += cost,
         }
     }
+}
 
-    fn add(&mut self, more: &Self) {
+impl AddAssign for Costs {
+    fn add_assign(&mut self, more: Self) {
         if let Some(cost) = more.cost {
             *self.cost.get_or_insert_default() += cost;
         }
-        for (currency, cost) in &more.other_costs {
-            *self.other_costs.entry(currency.clone()).or_default() += *cost;
+        for (currency, cost) in more.other_costs {
+            *self.other_costs.entry(currency).or_default() += cost;
         }
     }
 }
 
-impl Calls {
-    /// Adds other calls. Costs must be in the same currency.
-    pub fn add(&mut self, more: &Self) {
-        self.calls += more.calls;
-        self.failed_calls += more.failed_calls;
-        self.unpriced_calls += more.unpriced_calls;
-        self.usage += more.usage;
-        self.costs.add(&more.costs);
-    }
+/// Adds each part to the same part. Costs must be in the same currency.
+macro_rules! sums {
+    ($($Sum:ident { $($part:ident),+ })+) => {
+        $(impl AddAssign for $Sum {
+            fn add_assign(&mut self, more: Self) {
+                $(self.$part += more.$part;)+
+            }
+        })+
+    };
 }
 
-impl Speech {
-    /// Adds other amounts. Costs must be in the same currency.
-    pub fn add(&mut self, more: &Self) {
-        self.recognised_ms = self.recognised_ms.saturating_add(more.recognised_ms);
-        self.characters = self.characters.saturating_add(more.characters);
-        self.costs.add(&more.costs);
-    }
-}
-
-impl Safety {
-    /// Adds other sums.
-    pub fn add(&mut self, more: &Self) {
-        self.told.first += more.told.first;
-        self.told.day += more.told.day;
-        self.told.interval += more.told.interval;
-        self.helped += more.helped;
-        self.refused += more.refused;
-    }
-}
-
-impl Used {
-    /// Adds other amounts.
-    pub fn add(&mut self, more: &Self) {
-        self.statements += more.statements;
-        self.evaluations += more.evaluations;
-        self.addresses += more.addresses;
-        self.calls.add(&more.calls);
-        self.speech.add(&more.speech);
-    }
+sums! {
+    Calls { calls, failed_calls, usage, unpriced_calls, costs }
+    PeopleTold { first, day, interval }
+    Safety { told, helped, refused }
+    Speech { recognised_ms, characters, costs }
+    ToolCalls { calls, costs }
+    Used { statements, evaluations, addresses, calls, speech, tools }
 }
 
 /// Milliseconds, written as seconds.

@@ -1,5 +1,7 @@
 // The browser's Back closes what is open before it leaves the room. While anything is open, one entry of the history stands for it.
 
+import { pressedBeside } from './dom.js';
+
 const open = [];
 let isLeaving = false; // whether this entry is being left because nothing is open any more
 
@@ -22,6 +24,28 @@ export function opened(close) {
     // What is opened or shown instead may take its entry.
     setTimeout(settle);
   };
+}
+
+// A panel that its button opens; `first` is what gets the focus then. Returns a function that closes it, and tells whether it was open.
+export function panelOf(button, panel, first, draw = () => {}) {
+  let closed = null;
+  function close() {
+    if (panel.hidden) return false;
+    panel.hidden = true;
+    button.setAttribute('aria-expanded', 'false');
+    closed();
+    return true;
+  }
+  button.addEventListener('click', () => {
+    if (close()) return;
+    draw();
+    panel.hidden = false;
+    closed = opened(close);
+    button.setAttribute('aria-expanded', 'true');
+    panel.querySelector(first)?.focus();
+  });
+  pressedBeside([panel, button], close);
+  return close;
 }
 
 // Goes to another place of this page.

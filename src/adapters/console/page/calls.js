@@ -4,6 +4,7 @@ import { call as request } from './api.js';
 import { el, plain } from './dom.js';
 import { showReminders } from './reminders.js';
 import { listed, t } from './texts.js';
+import { number } from './words.js';
 
 // After this the server knows no call that waits, whatever this device takes for the time.
 const OVER_MS = 3_600_000;
@@ -32,7 +33,8 @@ async function drawCard(node, path, known, companion) {
   const call = await request('GET', path).catch(() => null);
   const again = () => node.isConnected && drawCard(node, path, known, companion);
   const atItsEnd = () => setTimeout(again, Math.min(Math.max(0, -age(call ?? known)), 120_000) + 500);
-  if (!call && age(known) < 0) return (line(t('calls.waits')), atItsEnd());
+  // The server could not be asked.
+  if (!call && age(known) < 0) return (line(t('calls.waits')), setTimeout(again, 3_000));
   if (!call?.is_open) return line(ended({ ...known, ...call }) ?? t('calls.nobody'));
   const problem = el('p', { class: 'danger', role: 'alert' });
   const decide = confirm => async () => {
@@ -51,9 +53,23 @@ async function drawCard(node, path, known, companion) {
   atItsEnd();
 }
 
+// A poll. The newest reply of each person that is one of its options is a vote. On a platform people vote there.
+function drawPoll(room, seq, { question, options }, me) {
+  const votes = new Map();
+  for (const { replyTo, from, text } of room.entries) if (replyTo === seq && options.includes(text)) votes.set(from, text);
+  const problem = el('p', { class: 'danger', role: 'alert' });
+  const vote = text => request('POST', `/api/rooms/${encodeURIComponent(room.id)}/messages`, { from: me, text, reply_to: seq, background: true });
+  const row = option => {
+    const label = `${plain(option)} · ${number([...votes.values()].filter(vote => vote === option).length)}`;
+    const choose = () => vote(option).catch(error => (problem.textContent = error.message));
+    return el('li', null, me && !room.platform ? el('button', { type: 'button', class: 'quiet-button', 'aria-pressed': String(votes.get(me) === option), onclick: choose }, label) : label);
+  };
+  return el('div', { class: 'poll', role: 'group', 'aria-label': plain(question) }, el('p', null, plain(question)), el('ul', null, options.map(row)), problem);
+}
+
 // Draws the calls of a message into `box`. `me` is the name under which one writes.
-export function drawCalls(box, room, { calls }, companion, me) {
-  const made = calls.filter(call => call.outcome && !call.until);
+export function drawCalls(box, room, { calls, seq }, companion, me) {
+  const made = calls.filter(call => call.outcome && !call.until && !call.poll);
   const used = made.map(({ tool, outcome }) => (outcome === 'answered' ? plain(tool) : `${plain(tool)} (${t(`calls.${outcome}`)})`));
   const cards = calls.filter(call => call.until).map(known => {
     const node = el('div', { class: 'to-confirm', role: 'group' });
@@ -61,8 +77,9 @@ export function drawCalls(box, room, { calls }, companion, me) {
     drawCard(node, `/api/rooms/${encodeURIComponent(room.id)}/calls/${call}`, known, companion);
     return node;
   });
+  const polls = calls.filter(call => call.poll).map(({ poll }) => drawPoll(room, seq, poll, me));
   // The list has the time by the clock of this device, and says in which time zone it was understood.
   const hasReminder = made.some(({ tool, outcome }) => tool === 'remind' && outcome === 'answered');
   const when = hasReminder ? [' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => showReminders(room, me) }, t('calls.when'))] : '';
-  box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used).join('') }), when)] : []), ...cards);
+  box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used).join('') }), when)] : []), ...cards, ...polls);
 }

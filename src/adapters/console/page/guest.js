@@ -2,12 +2,12 @@
 
 import { announcement } from './announcements.js';
 import * as api from './api.js';
-import { opened } from './back.js';
+import { panelOf } from './back.js';
 import { serverNow } from './clock.js';
 import { compose } from './compose.js';
 import { connectionSign } from './connection.js';
 import { confirmed } from './dialogs.js';
-import { byId, el, name, pressedBeside, say } from './dom.js';
+import { byId, el, name, say } from './dom.js';
 import { keepFocus } from './keep-focus.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
@@ -223,24 +223,7 @@ byId('skip').addEventListener('click', event => {
   event.preventDefault();
   composer.focus();
 });
-const more = byId('more');
-const menu = byId('guest-menu');
-let menuClosed = null;
-function closeMenu() {
-  if (menu.hidden) return false;
-  menu.hidden = true;
-  more.setAttribute('aria-expanded', 'false');
-  menuClosed();
-  return true;
-}
-more.addEventListener('click', () => {
-  if (closeMenu()) return;
-  menu.hidden = false;
-  menuClosed = opened(closeMenu);
-  more.setAttribute('aria-expanded', 'true');
-  menu.querySelector('select').focus();
-});
-pressedBeside([menu, more], closeMenu);
+const closeMenu = panelOf(byId('more'), byId('guest-menu'), 'select');
 byId('reminders').addEventListener('click', () => {
   closeMenu();
   api.loaded(import('./reminders.js')).then(({ showReminders }) => showReminders(current.room, me())).catch(showProblem);

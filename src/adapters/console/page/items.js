@@ -9,7 +9,7 @@ import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
-import { drawOutcomes, drawStory } from './story.js';
+import { drawOutcomes, drawStory, expandable, whyOrClose } from './story.js';
 import { listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
@@ -289,21 +289,9 @@ function line(view, entry, symbol, sentence) {
   if (!view.act.open) return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph(symbol), el('span', null, sentence));
   const story = view.stories.get(entry.key);
   const body = `story-${entry.seq}-${entry.kind}-${entry.companion}`;
-  return el(
-    'div',
-    { class: `line ${symbol}`, 'data-tone': view.tone(entry.companion) },
-    el(
-      'button',
-      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.open(entry) },
-      glyph(symbol),
-      el('span', { class: 'line-words' }, sentence),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
-    ),
-    story ? el('div', { id: body }, entry.kind === 'message' ? drawOutcomes(entry, story, view.tone, []) : drawStory(entry, story)) : null,
-  );
+  const below = id => el('div', { id }, entry.kind === 'message' ? drawOutcomes(entry, story, view.tone, []) : drawStory(entry, story));
+  return expandable({ kind: symbol, tone: view.tone(entry.companion), symbol, sentence, story, body, open: () => view.act.open(entry) }, below);
 }
-
-const whyOrClose = story => t(story ? 'base.close' : 'base.why');
 
 // A line never begins with the dot.
 const DOT = '\u00a0· ';
@@ -326,18 +314,9 @@ function notAsked(view, item) {
   const body = `several-${entry.seq}`;
   const occasion = words.occasion(entry);
   const sentence = entry.reason === 'loop_guard' ? streakReached(view) : [pieces('decisions.not_asked', { who: names(view, all), count: unique(all).length }), DOT, occasion ? [occasion, DOT] : null, words.reason(entry.reason)];
-  return el(
-    'div',
-    { class: `line several ${entry.reason}` },
-    el(
-      'button',
-      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
-      glyph(entry.reason === 'loop_guard' ? 'note' : 'no'),
-      el('span', { class: 'line-words' }, sentence),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
-    ),
-    story ? el('div', { id: body, class: 'each' }, all.map(one => decision(view, { entry: one }, true))) : null,
-  );
+  const symbol = entry.reason === 'loop_guard' ? 'note' : 'no';
+  const below = id => el('div', { id, class: 'each' }, all.map(one => decision(view, { entry: one }, true)));
+  return expandable({ kind: `several ${entry.reason}`, symbol, sentence, story, body, open: () => view.act.unfold(item) }, below);
 }
 
 function decision(view, item, isInGroup = false) {

@@ -81,6 +81,13 @@ function rest(button) {
   button.disabled = true;
 }
 
+// A disabled button can be pressed again once its request has failed.
+const pressed = (button, request, failed = showProblem) =>
+  request.catch(problem => {
+    button.disabled = false;
+    failed(problem);
+  });
+
 // What the items of the conversation need to be drawn.
 const view = {
   room: newRoom(''),
@@ -106,27 +113,19 @@ const view = {
     remove: entry => composer.remove(entry),
     replace(entry, button) {
       rest(button);
-      api.answerAgain(current.room.id, entry.seq).catch(problem => {
-        button.disabled = false;
-        notice.show(t('messages.not_tried', { problem: (problem.about ?? problem.message).replace(/[.]$/u, '') }), 'problem');
-      });
+      const failed = problem => notice.show(t('messages.not_tried', { problem: (problem.about ?? problem.message).replace(/[.]$/u, '') }), 'problem');
+      pressed(button, api.answerAgain(current.room.id, entry.seq), failed);
     },
     extend(entry, button) {
       rest(button);
-      api.extend(current.room.id, entry.seq).catch(problem => {
-        button.disabled = false;
-        showProblem(problem);
-      });
+      pressed(button, api.extend(current.room.id, entry.seq));
     },
     stand: (entry, version, said) => api.stand(current.room.id, entry.seq, version).then(() => announce(said)).catch(showProblem),
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
-      api.stopReply(current.room.id, companion).catch(problem => {
-        if (problem.status === 409) return;
-        button.disabled = false;
-        showProblem(problem);
-      });
+      const stopped = api.stopReply(current.room.id, companion).catch(problem => problem.status === 409 || Promise.reject(problem));
+      pressed(button, stopped);
     },
     again: entry => unsent.retry(entry.id, speaker.me()),
     discard: entry => unsent.discard(entry.id),
@@ -184,10 +183,7 @@ const talkView = talk(byId('log'), byId('to-end'), {
       greetings: id => companionsRead.then(() => (configured.get(id)?.greets ? api.companion(id).then(({ companion }) => companion.greetings ?? []) : [])),
       greet(id, text, button) {
         button.disabled = true;
-        api.greet(room.id, id, text).catch(problem => {
-          button.disabled = false;
-          showProblem(problem);
-        });
+        pressed(button, api.greet(room.id, id, text));
       },
       create: () => desk.create(),
     });

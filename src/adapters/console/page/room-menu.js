@@ -1,9 +1,9 @@
 // The menu of the room: what is rarely used. It has what is done with the room, who writes, the server, and the page.
 
 import * as api from './api.js';
-import { opened } from './back.js';
+import { panelOf } from './back.js';
 import { showDiscord } from './discord.js';
-import { byId, el, pressedBeside } from './dom.js';
+import { byId, el } from './dom.js';
 import { platformName } from './platforms.js';
 import { deletesRoom, deletionLabel } from './rooms.js';
 import { t } from './texts.js';
@@ -55,13 +55,12 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     item(t('top.settings'), settings),
     item(t('maker.new'), () => desk.create()),
     item('Discord', showDiscord, t('on_discord.about')),
-    item(t('tool_servers.button'), () => api.loaded(import('./tools.js')).then(({ showTools }) => showTools()).catch(showProblem), t('tool_servers.about')),
-    item(t('tokens.button'), () => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem), t('tokens.about')),
+    item(t('top.tools'), () => api.loaded(import('./tools.js')).then(({ showTools }) => showTools()).catch(showProblem), t('top.tools_about')),
+    item(t('top.tokens'), () => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem), t('top.tokens_about')),
     item(t('mentioned.switch'), () => api.loaded(import('./mentioned.js')).then(({ notify }) => notify(!notifies(), tell)).catch(showProblem), null, { 'aria-pressed': String(notifies()) }),
   ];
   const deletion = shown => item(deletionLabel(shown), () => deletesRoom(shown, leave, deleted).then(isDeleted => isDeleted && changed()).catch(showProblem), null, { class: 'menu-item danger' });
 
-  let closed = null;
   let drawnFor;
   function draw() {
     const shown = room();
@@ -71,23 +70,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     byId('room-menu-end').replaceChildren(...(shown ? [deletion(shown)] : []));
   }
 
-  function close() {
-    if (panel.hidden) return false;
-    panel.hidden = true;
-    button.setAttribute('aria-expanded', 'false');
-    closed();
-    return true;
-  }
-
-  button.addEventListener('click', () => {
-    if (close()) return;
-    draw();
-    panel.hidden = false;
-    closed = opened(close);
-    button.setAttribute('aria-expanded', 'true');
-    panel.querySelector('button, a')?.focus();
-  });
-  pressedBeside([panel, button], close);
+  const close = panelOf(button, panel, 'button, a', draw);
   // These open something else.
   panel.addEventListener('click', event => event.target.closest('#model, #voice-set-up, #help, #decisions, .deletes') && closing(() => {})(), true);
   draw();

@@ -4,7 +4,7 @@ import { el, glyph, name, plain, say, svg } from './dom.js';
 import { floorHolder } from './floor.js';
 import { MOST_IMPORTANCE } from './round-state.js';
 import { nameOf } from './state.js';
-import { drawStory } from './story.js';
+import { drawStory, expandable, whyOrClose } from './story.js';
 import { listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
@@ -188,8 +188,6 @@ function summary(view, round) {
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
 }
 
-const whyOrClose = story => t(story ? 'base.close' : 'base.why');
-
 // One vote of an expanded round, with a button that shows its story.
 function expandedVote(view, round, id) {
   const { entry } = round.ballots.get(id);
@@ -203,26 +201,15 @@ function expandedVote(view, round, id) {
 function summaryLine(view, item) {
   const round = item.entry;
   const story = view.stories.get(item.key);
-  const body = `round-${round.seq}`;
-  return el(
-    'div',
-    { class: 'line round' },
+  const sentence = [name(label(view.room, round)), ' ', summary(view, round)];
+  const below = id =>
     el(
-      'button',
-      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
-      glyph('round'),
-      el('span', { class: 'line-words' }, name(label(view.room, round)), ' ', summary(view, round)),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
-    ),
-    story
-      ? el(
-          'div',
-          { id: body, class: 'round-story' },
-          el('ul', { class: 'votes' }, order(round).map(id => expandedVote(view, round, id))),
-          el('p', { class: 'outcome' }, outcome(view, round), DOT, round.selected ? t('rounds.chosen_at', { time: words.second(round.closedAt ?? round.at) }) : words.second(round.at)),
-        )
-      : null,
-  );
+      'div',
+      { id, class: 'round-story' },
+      el('ul', { class: 'votes' }, order(round).map(one => expandedVote(view, round, one))),
+      el('p', { class: 'outcome' }, outcome(view, round), DOT, round.selected ? t('rounds.chosen_at', { time: words.second(round.closedAt ?? round.at) }) : words.second(round.at)),
+    );
+  return expandable({ kind: 'round', symbol: 'round', sentence, story, body: `round-${round.seq}`, open: () => view.act.unfold(item) }, below);
 }
 
 export const drawRound = (view, item) => (item.isLive ? live(view, item) : summaryLine(view, item));

@@ -14,7 +14,7 @@ const VOICE = 'speech.services.page_voice';
 // Services by their protocols; the first one is the built-in one.
 const SERVICES = { ears: ['', 'deepgram', 'flux', 'openai'], voice: ['', 'elevenlabs', 'cartesia', 'openai'] };
 const NAMES = { deepgram: 'Deepgram', flux: 'Deepgram Flux', elevenlabs: 'ElevenLabs', cartesia: 'Cartesia' };
-const LIMITS = ['models.guild_tokens_per_day', 'gate.guild_statements_per_day', 'gate.guild_evaluations_per_hour', 'gate.evaluations_per_hour', 'speech.guild_minutes_per_day', 'speech.guild_characters_per_day'];
+const LIMITS = ['models.guild_tokens_per_day', 'gate.guild_statements_per_day', 'gate.guild_evaluations_per_hour', 'gate.evaluations_per_hour', 'speech.guild_minutes_per_day', 'speech.guild_characters_per_day', 'tools.guild_calls_per_day', 'tools.person_calls_per_day'];
 const OF_GUESTS = ['messages_per_day', 'voice_minutes_per_day', 'tokens_per_day'];
 const PRICES = ['input_price', 'output_price', 'cache_read_price'];
 

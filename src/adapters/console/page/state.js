@@ -93,6 +93,8 @@ function insertMessage(room, m) {
   if (m.role === 'companion') learnNames(room, [{ id: m.from, name: m.name }]);
   const entry = messageEntry(m);
   if (entry.voiceNote?.note) room.transcribed.add(entry.voiceNote.note);
+  // A reply can be a vote.
+  if (room.seen.get(`m${entry.replyTo}`)?.calls.some(call => call.poll)) changeMessage(room, entry.replyTo);
   return insert(room, entry);
 }
 
@@ -206,8 +208,12 @@ function redrawQuotes(room, seqs) {
   for (const entry of room.entries) if (seqs.has(entry.stopMessage) || (entry.kind === 'round' && seqs.has(entry.message)) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
 }
 
-function redrawMessage(room, seq) {
-  for (const entry of room.entries) if (entry.key === `m${seq}`) entry.version += 1;
+// Changes what is shown of a message. Without fields it is only drawn again.
+function changeMessage(room, seq, fields) {
+  const entry = room.entries.findLast(other => other.key === `m${seq}`);
+  if (!entry) return NOTHING;
+  Object.assign(entry, fields?.(entry), { version: entry.version + 1 });
+  return TALK;
 }
 
 // A model refuses a message, or accepts it again. Another model, or the same in other prompts, may refuse it still.
@@ -217,7 +223,8 @@ function setFiltered(room, { message, asked, model }, isRefused) {
   else refusing.delete(`${asked} ${model}`);
   if (refusing.size) room.filtered.set(message, refusing);
   else room.filtered.delete(message);
-  redrawMessage(room, message);
+  changeMessage(room, message);
+  return TALK;
 }
 
 // What became of a call that a statement proposed.
@@ -252,7 +259,7 @@ const RULES = {
     room.greeted = true;
     const before = [...room.filtered.keys()];
     room.filtered.clear();
-    before.forEach(seq => redrawMessage(room, seq));
+    before.forEach(seq => changeMessage(room, seq));
     for (const one of list(e.state?.filtered)) setFiltered(room, one, true);
     room.current = number(e.last) ?? 0;
     room.asked.clear();
@@ -281,32 +288,11 @@ const RULES = {
   },
   tool_confirmed: (room, e) => endCall(room, e, { confirmed: e.confirmed === true }),
   tool_answered: (room, e) => endCall(room, e, { outcome: text(e.outcome) }),
-  filtered(room, e) {
-    setFiltered(room, e, true);
-    return TALK;
-  },
-  unfiltered(room, e) {
-    setFiltered(room, e, false);
-    return TALK;
-  },
-  disclosed(room, e) {
-    const entry = room.entries.findLast(other => other.key === `m${e.message}`);
-    if (!entry || entry.notice) return NOTHING;
-    Object.assign(entry, { notice: noticeOf(e), version: entry.version + 1 });
-    return TALK;
-  },
-  help(room, e) {
-    const entry = room.entries.findLast(other => other.key === `m${e.message}`);
-    if (!entry) return NOTHING;
-    Object.assign(entry, { help: { person: e.person ?? entry.from, text: text(e.text), tell: e.tell === true }, version: entry.version + 1 });
-    return TALK;
-  },
-  help_told(room, e) {
-    const entry = room.entries.findLast(other => other.key === `m${e.message}`);
-    if (!entry) return NOTHING;
-    Object.assign(entry, { help: { person: null, tell: true }, version: entry.version + 1 });
-    return TALK;
-  },
+  filtered: (room, e) => setFiltered(room, e, true),
+  unfiltered: (room, e) => setFiltered(room, e, false),
+  disclosed: (room, e) => changeMessage(room, e.message, () => ({ notice: noticeOf(e) })),
+  help: (room, e) => changeMessage(room, e.message, entry => ({ help: { person: e.person ?? entry.from, text: text(e.text), tell: e.tell === true } })),
+  help_told: (room, e) => changeMessage(room, e.message, () => ({ help: { person: null, tell: true } })),
   edited(room, e) {
     room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);
@@ -325,10 +311,7 @@ const RULES = {
   },
   deleted(room, e, now) {
     const deleted = new Set(list(e.messages));
-    for (const seq of list(e.unnamed)) {
-      const entry = room.entries.find(other => other.key === `m${seq}`);
-      if (entry) Object.assign(entry, { quoted: null, cut: entry.cut && { ...entry.cut, by: '' }, version: entry.version + 1 });
-    }
+    for (const seq of list(e.unnamed)) changeMessage(room, seq, entry => ({ quoted: null, cut: entry.cut && { ...entry.cut, by: '' } }));
     const loaded = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
     for (const seq of deleted) {
       room.deleted.add(seq);
@@ -427,9 +410,6 @@ const RULES = {
     if (score > REPETITION_LIMIT) insert(room, repetitionEntry(e, score));
     if (now) repetitionMeasured(room.guard, e);
     return BOTH;
-  },
-  silence() {
-    return NOTHING;
   },
   error(room, e, now) {
     const entry = errorEntry(e);

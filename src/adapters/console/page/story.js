@@ -2,9 +2,27 @@
 
 import * as api from './api.js';
 import { opened } from './back.js';
-import { el, name } from './dom.js';
+import { el, glyph, name } from './dom.js';
 import { listed, t } from './texts.js';
 import * as words from './words.js';
+
+export const whyOrClose = story => t(story ? 'base.close' : 'base.why');
+
+// A quiet line with a button that shows what is below it. `below(id)` draws that.
+export function expandable({ kind, tone = null, symbol, sentence, story, body, open }, below) {
+  return el(
+    'div',
+    { class: `line ${kind}`, 'data-tone': tone },
+    el(
+      'button',
+      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: open },
+      glyph(symbol),
+      el('span', { class: 'line-words' }, sentence),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
+    ),
+    story ? below(body) : null,
+  );
+}
 
 // The seq of the decision that an entry belongs to. A failed reply belongs to the yes before it, a question without an answer to the decision
 // of its retry.

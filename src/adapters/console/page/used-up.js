@@ -33,13 +33,13 @@ export function usageOfLimits() {
   Promise.all([api.usage(), api.companions()]).then(
     ([{ guilds, currency }, { companions = [] }]) => {
       const names = new Map(companions.map(({ id, name }) => [id, name]));
-      const rows = guilds.flatMap(({ guild, caps, by, guests = [] }) => {
+      const rows = guilds.flatMap(({ guild, caps, by, tools_by: toolsBy = [], guests = [] }) => {
         const costs = new Map();
-        for (const { companion, cost, unpriced_calls: unpriced, provider } of by) {
+        for (const { companion, cost, unpriced_calls: unpriced, provider } of [...by, ...toolsBy]) {
           const sum = costs.get(companion) ?? { cost: 0, unknown: false };
           costs.set(companion, { cost: sum.cost + (cost ?? 0), unknown: sum.unknown || (unpriced > 0 && provider !== 'rehearsal') });
         }
-        const caps_ = [['guild_tokens', caps.tokens], ['guild_statements', caps.statements]];
+        const caps_ = [['guild_tokens', caps.tokens], ['guild_statements', caps.statements], ...(caps.tool_calls ? [['guild_tool_calls', caps.tool_calls]] : [])];
         return [
           el('tr', null, el('th', { scope: 'rowgroup', colspan: 2 }, plain(guild))),
           ...caps_.map(([name, one]) => el('tr', null, el('th', { scope: 'row' }, t(`server_settings.budgets.${name}`)), el('td', null, cap(one)))),

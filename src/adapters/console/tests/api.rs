@@ -398,8 +398,10 @@ async fn usage_is_returned_with_cost_and_limits() {
         object.as_object_mut().unwrap().extend(calls.as_object().unwrap().clone());
     }
     total["speech"] = json!({ "recognised_secs": 1.5, "characters": 0, "cost": 0.015 });
+    total["tools"] = json!({ "calls": 2, "cost": 0.01 });
     let mut guild = total.clone();
     guild["guild"] = "home".into();
+    guild["tools_by"] = json!([{ "companion": "aria", "tool": "search", "calls": 2, "cost": 0.01 }]);
     guild["speech_by"] = json!([{
         "service": "speech_recognition", "companion": null, "provider": "p", "recognised_secs": 1.5, "characters": 0, "cost": 0.015,
     }]);
@@ -408,6 +410,7 @@ async fn usage_is_returned_with_cost_and_limits() {
     guild["caps"] = json!({
         "tokens": { "used": 1200, "limit": null },
         "statements": { "used": 1, "limit": 1, "free_at": "2026-05-01T12:01:00.000Z" },
+        "tool_calls": { "used": 2, "limit": 1000 },
         "recognised_secs": { "used": 1, "limit": 600 },
     });
     let expected = json!({

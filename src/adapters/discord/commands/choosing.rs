@@ -18,7 +18,7 @@ impl CommandHandler {
     pub(super) async fn choices(&self, typing: &Typing, here: &ChannelContext) -> Vec<Choice> {
         let at = typing.at.as_ref().unwrap_or(here);
         let present = self.room_or_future_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
-        let mut all = match typing.command {
+        let mut all = match typing.command.as_str() {
             registered::JOIN | registered::PROFILE => self.available(here).await.unwrap_or_default(),
             registered::OWN if here.user_may_manage_server() => {
                 let own = self.visible(here).await.unwrap_or_default().into_iter().filter(|companion| companion.guild.is_some());

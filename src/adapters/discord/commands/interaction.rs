@@ -192,7 +192,7 @@ pub(super) enum Command {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Typing {
     /// The command that has the name as an option.
-    pub command: &'static str,
+    pub command: String,
     pub typed: String,
     /// The chosen channel. `None`: the channel in which the command is typed.
     pub at: Option<ChannelContext>,
@@ -480,33 +480,14 @@ impl Payload {
         if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CommandType::ChatInput) {
             return None;
         }
-        let (command, options) = only_subcommand(&data.options)?;
-        let (command, options, own) = match command {
-            name::OWN => only_subcommand(options).map(|(own, options)| (command, options, Some(own)))?,
-            _ => (command, options, None),
-        };
+        let (path, options) = subcommand(&data.options);
         let chosen = |name: &str| self.chosen(&Options(options), name);
         match kind {
-            InteractionType::ApplicationCommand if command == name::VOICE => {
-                let (command, options) = only_subcommand(options)?;
-                let to = self.chosen(&Options(options), name::WHERE).ok()?;
-                parse_voice_command(command, &Options(options), to).map(Action::Command)
-            }
-            InteractionType::ApplicationCommand if own.is_some() => {
-                let companion = Options(options).companion();
-                let request = match own? {
-                    name::MAKE => OwnRequest::Make,
-                    name::CHANGE => OwnRequest::Change { companion: companion? },
-                    name::REMOVE => OwnRequest::Remove { companion: companion?, sure: false },
-                    _ => return None,
-                };
-                Some(Action::Command(Command::Own(request)))
-            }
-            InteractionType::ApplicationCommand => parse_command(command, &Options(options), chosen).map(Action::Command),
+            InteractionType::ApplicationCommand => parse_command(&path, &Options(options), chosen).map(Action::Command),
             InteractionType::ApplicationCommandAutocomplete => {
                 let focused = options.iter().find(|option| option.focused && option.name == name::COMPANION)?;
                 let typed = cut(focused.value.as_str().unwrap_or_default());
-                let command = name::SUBCOMMANDS.iter().find(|subcommand| **subcommand == command)?;
+                let command = (*path.first()?).to_owned();
                 Some(Action::Typing(Typing { command, typed, at: chosen(name::WHERE).ok().flatten() }))
             }
             _ => None,
@@ -561,39 +542,29 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The only subcommand and its options. `forget me` counts as one subcommand.
-fn only_subcommand(options: &[GivenOption]) -> Option<(&str, &[GivenOption])> {
-    let [chosen] = options else { return None };
-    match chosen.name.as_str() {
-        group @ (name::FORGET | name::IGNORE) => match chosen.options.as_slice() {
-            [me] if me.name == name::ME => Some((group, &me.options)),
-            _ => None,
-        },
-        name => Some((name, &chosen.options)),
+/// The names of a subcommand, after that of its group, and its options. Only options have values.
+fn subcommand(mut options: &[GivenOption]) -> (Vec<&str>, &[GivenOption]) {
+    let mut path = Vec::new();
+    while let [inner] = options
+        && inner.value.is_null()
+    {
+        path.push(inner.name.as_str());
+        options = &inner.options;
     }
-}
-
-fn parse_voice_command(command: &str, options: &Options<'_>, to: Option<ChannelContext>) -> Option<Command> {
-    Some(match command {
-        name::JOIN => Command::VoiceJoin { to },
-        name::LEAVE => Command::VoiceLeave,
-        name::STATUS => Command::VoiceStatus,
-        name::NOTES => Command::VoiceNotes { on: options.on_or_off(name::SWITCH)?? },
-        _ => return None,
-    })
+    (path, options)
 }
 
 fn parse_command(
-    command: &str,
+    path: &[&str],
     options: &Options<'_>,
     chosen: impl Fn(&str) -> Result<Option<ChannelContext>, Unsupported>,
 ) -> Option<Command> {
     let companion = options.companion();
-    Some(match command {
-        name::STATUS => Command::Status { companion },
-        name::JOIN => Command::Join { companion: companion?, to: chosen(name::WHERE).ok()? },
-        name::LEAVE => Command::Leave { companion: companion?, from: chosen(name::WHERE).ok()? },
-        name::TALKATIVENESS => {
+    Some(match path {
+        [name::STATUS] => Command::Status { companion },
+        [name::JOIN] => Command::Join { companion: companion?, to: chosen(name::WHERE).ok()? },
+        [name::LEAVE] => Command::Leave { companion: companion?, from: chosen(name::WHERE).ok()? },
+        [name::TALKATIVENESS] => {
             let level = match options.value(name::LEVEL) {
                 Some(level) => Some(Level::named(level.as_str()?)?),
                 None => None,
@@ -601,21 +572,21 @@ fn parse_command(
             let quiet_hours = options.value(name::QUIET_HOURS).and_then(Value::as_str).map(str::to_owned);
             Command::Talkativeness { level, quiet_hours, companion }
         }
-        name::PAUSE => Command::Pause { companion, on: options.switch()? },
-        name::WHY => Command::Why { companion },
-        name::RECALL => Command::Recall { words: options.value(name::WORDS)?.as_str()?.trim().to_owned() },
-        name::MEMORY => Command::Memory(MemoryOptions {
+        [name::PAUSE] => Command::Pause { companion, on: options.switch()? },
+        [name::WHY] => Command::Why { companion },
+        [name::RECALL] => Command::Recall { words: options.value(name::WORDS)?.as_str()?.trim().to_owned() },
+        [name::MEMORY] => Command::Memory(MemoryOptions {
             note: options.value(name::NOTE).and_then(Value::as_u64),
             text: options.value(name::TEXT).and_then(Value::as_str).map(str::to_owned),
             me: options.on_or_off(name::ME)?,
             server: options.on_or_off(name::SERVER)?,
             across: options.on_or_off(name::ACROSS)?,
         }),
-        name::REMINDERS => Command::Reminders { cancel: None },
-        name::TIME_ZONE => Command::TimeZone { zone: options.text(name::ZONE).filter(|zone| !zone.is_empty()) },
-        name::PROFILE => Command::Companion { companion },
-        name::SETUP => Command::SetUp(SetupRequest::Begin),
-        name::ROLES => Command::Roles(RoleOptions {
+        [name::REMINDERS] => Command::Reminders { cancel: None },
+        [name::TIME_ZONE] => Command::TimeZone { zone: options.text(name::ZONE).filter(|zone| !zone.is_empty()) },
+        [name::PROFILE] => Command::Companion { companion },
+        [name::SETUP] => Command::SetUp(SetupRequest::Begin),
+        [name::ROLES] => Command::Roles(RoleOptions {
             list: match options.value(name::LIST).map(Value::as_str) {
                 None => None,
                 Some(Some(name::MAY_ADDRESS)) => Some(RoleList::MayAddress),
@@ -628,20 +599,27 @@ fn parse_command(
             },
             on: options.switch()?,
         }),
-        name::FORGET => Command::ForgetMe { sure: false },
-        name::NEXT => Command::Next { companion },
-        name::STOP => Command::Stop { companion },
-        name::CLEAR => Command::Clear { sure: false },
-        name::AGAIN => Command::Again { message: None },
-        name::IGNORE => Command::IgnoreMe { on: options.switch()? },
-        name::EXPORT_ME => Command::ExportMe,
-        name::SAY => {
+        [name::FORGET, name::ME] => Command::ForgetMe { sure: false },
+        [name::NEXT] => Command::Next { companion },
+        [name::STOP] => Command::Stop { companion },
+        [name::CLEAR] => Command::Clear { sure: false },
+        [name::AGAIN] => Command::Again { message: None },
+        [name::IGNORE, name::ME] => Command::IgnoreMe { on: options.switch()? },
+        [name::VOICE, name::JOIN] => Command::VoiceJoin { to: chosen(name::WHERE).ok()? },
+        [name::VOICE, name::LEAVE] => Command::VoiceLeave,
+        [name::VOICE, name::STATUS] => Command::VoiceStatus,
+        [name::VOICE, name::NOTES] => Command::VoiceNotes { on: options.on_or_off(name::SWITCH)?? },
+        [name::OWN, name::MAKE] => Command::Own(OwnRequest::Make),
+        [name::OWN, name::CHANGE] => Command::Own(OwnRequest::Change { companion: companion? }),
+        [name::OWN, name::REMOVE] => Command::Own(OwnRequest::Remove { companion: companion?, sure: false }),
+        [name::EXPORT_ME] => Command::ExportMe,
+        [name::SAY] => {
             let text = options.value(name::TEXT)?.as_str()?.trim();
             let text = text.chars().take(name::LONGEST_SAID.into()).collect();
             Command::Say { companion: companion?, text }
         }
-        name::ABOUT => Command::About,
-        name::HELP => Command::Help,
+        [name::ABOUT] => Command::About,
+        [name::HELP] => Command::Help,
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! Detects repeated interactions.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use crate::snowflake::Snowflake;
 
@@ -9,24 +9,17 @@ const REMEMBERED: usize = 4_096;
 
 /// The ids of recent interactions. A resumed connection repeats events.
 #[derive(Debug, Default)]
-pub(super) struct RecentInteractions {
-    ids: BTreeSet<Snowflake>,
-    in_order: VecDeque<Snowflake>,
-}
+pub(super) struct RecentInteractions(BTreeSet<Snowflake>);
 
 impl RecentInteractions {
     /// Records an interaction. Returns whether it is new.
     pub fn is_new(&mut self, id: Snowflake) -> bool {
-        if !self.ids.insert(id) {
-            return false;
+        let is_new = self.0.insert(id);
+        if self.0.len() > REMEMBERED {
+            // The smallest id is the oldest.
+            self.0.pop_first();
         }
-        self.in_order.push_back(id);
-        if self.in_order.len() > REMEMBERED
-            && let Some(oldest) = self.in_order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-        true
+        is_new
     }
 }
 
@@ -45,7 +38,7 @@ mod tests {
             assert!(seen.is_new(id(number)));
         }
 
-        assert_eq!((seen.ids.len(), seen.in_order.len()), (REMEMBERED, REMEMBERED));
+        assert_eq!(seen.0.len(), REMEMBERED);
         assert!(seen.is_new(id(1)), "it is too long ago to be remembered");
     }
 }

@@ -73,34 +73,6 @@ pub(super) const NOTE: &str = "note";
 pub(super) const NOTES: &str = "notes";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
-/// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 25] = [
-    STATUS,
-    JOIN,
-    LEAVE,
-    TALKATIVENESS,
-    PAUSE,
-    WHY,
-    RECALL,
-    MEMORY,
-    FORGET,
-    IGNORE,
-    EXPORT_ME,
-    VOICE,
-    SAY,
-    ABOUT,
-    HELP,
-    STOP,
-    CLEAR,
-    PROFILE,
-    SETUP,
-    ROLES,
-    OWN,
-    AGAIN,
-    NEXT,
-    REMINDERS,
-    TIME_ZONE,
-];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
 /// The length limit of a note.

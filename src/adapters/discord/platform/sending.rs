@@ -122,10 +122,22 @@ impl Discord {
         buttons: &[(String, String)],
         nonce: &str,
     ) -> Result<(), NotSent> {
-        let mut body = self.body(&outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
         let button = |(label, id): &(String, String)| json!({ "type": ComponentType::Button, "style": ButtonStyle::Secondary, "label": label, "custom_id": id });
         let buttons: Vec<_> = buttons.iter().map(button).collect();
-        body["components"] = json!([{ "type": ComponentType::ActionRow, "components": buttons }]);
+        let buttons = json!([{ "type": ComponentType::ActionRow, "components": buttons }]);
+        self.post_extended(channel, text, ("components", buttons), nonce).await
+    }
+
+    /// Posts a text with one more field.
+    pub(super) async fn post_extended(
+        &self,
+        channel: Snowflake,
+        text: &str,
+        (name, value): (&str, Value),
+        nonce: &str,
+    ) -> Result<(), NotSent> {
+        let mut body = self.body(&outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
+        body[name] = value;
         self.send_body_directly(channel, body, nonce).await.map(drop)
     }
 

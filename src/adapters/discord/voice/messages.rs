@@ -60,7 +60,6 @@ pub enum Told {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     op: u64,
-    #[serde(default)]
     seq: Option<i64>,
     #[serde(borrow, default)]
     d: Option<&'a RawValue>,

@@ -13,10 +13,8 @@ use super::message::User;
 #[derive(Debug, Deserialize)]
 pub struct VoiceState {
     /// Absent in GUILD_CREATE.
-    #[serde(default)]
     pub guild_id: Option<Snowflake>,
     /// The voice channel. `None`: the user has left voice.
-    #[serde(default)]
     pub channel_id: Option<Snowflake>,
     pub user_id: Snowflake,
     #[serde(default, deserialize_with = "maybe")]
@@ -61,6 +59,5 @@ pub struct VoiceServer {
     pub token: SecretString,
     pub guild_id: Snowflake,
     /// The host and port. `None`: the server is gone, and Discord will name another one.
-    #[serde(default)]
     pub endpoint: Option<String>,
 }

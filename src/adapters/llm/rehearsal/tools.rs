@@ -1,4 +1,4 @@
-//! Calls tools that the new messages ask for: dice, the time in a place, and reminders (docs/design/tools.md X-19).
+//! Calls tools that the new messages ask for: dice, the time in a place, polls, and reminders (docs/design/tools.md X-19).
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use crate::domain::message::Role as Author;
 use crate::domain::question_context::{Answered, Line, QuestionContext};
 use crate::domain::text::one_line;
 use crate::domain::tools::Cause;
+use crate::domain::tools::built_in::Poll;
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{Request, Role, ToolCall};
 use crate::texts::Language;
@@ -21,6 +22,7 @@ const CANCELLING: &str = "cancel delete remove lösche lösch storniere absagen 
 
 /// A parser of answers would read these characters as a thought or an object.
 const UNSAFE: [char; 4] = ['<', '>', '{', '}'];
+const POLLS: [&str; 3] = ["poll", "umfrage", "encuesta"];
 /// The ways in which people ask for a reminder.
 const REMINDING: [(Language, &[&str]); 3] = [
     (Language::English, &["remind me"]),
@@ -109,11 +111,24 @@ fn ask(text: &str) -> Option<Ask> {
         let is_list = has(CANCELLING) || has(LISTING) && listed("reminders erinnerungen recordatorios", said[of]);
         return is_list.then(|| Ask::Call("remind", json!({ "action": "list" })));
     }
+    let after = |word: &str| plainly.find(word).map(|at| &text[at + word.len()..]);
+    if let Some(Ok(poll)) = POLLS.into_iter().find_map(after).and_then(poll) {
+        return Some(Ask::Call("poll", json!(poll)));
+    }
     if has("time") && has("what whats tell") {
         let (_, place) = text.rsplit_once(" in ")?;
         return Some(Ask::Call("time", json!({ "zone": place.trim_end_matches(|c: char| !c.is_alphanumeric()) })));
     }
     None
+}
+
+/// The poll of `: Where do we eat? Here, there or at home`.
+fn poll(said: &str) -> Option<Result<Poll, String>> {
+    let (question, options) = said.split_once('?')?;
+    let options = [" or ", " oder ", " o "].iter().fold(options.to_owned(), |options, or| options.replace(or, ","));
+    let options: Vec<&str> = options.split(',').map(|option| option.trim_matches([' ', '.', '!', '?'])).collect();
+    let question = format!("{}?", question.trim_start_matches([':', ' ']));
+    Some(Poll::read(json!({ "question": question, "options": options }).as_object()?))
 }
 
 fn number(word: &str) -> Option<f64> {
@@ -213,6 +228,7 @@ fn told_of(end: &Value) -> String {
     let text = one_line(&end["text"].as_str().unwrap_or_default().replace(UNSAFE, "").replace('\n', "; "), 1_500);
     match (end["tool"].as_str(), end["outcome"].as_str()) {
         (Some("remind"), Some("answered")) => format!("All right: {text}."),
+        (Some("poll"), Some("answered")) => "Here is the poll.".to_owned(),
         (Some("roll"), Some("answered")) => format!("I rolled {text}."),
         (_, Some("answered")) => format!("It is {text}."),
         (_, outcome) => format!("That did not work: {}.", if text.is_empty() { outcome.unwrap_or_default() } else { &text }),
@@ -222,6 +238,19 @@ fn told_of(end: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_poll_is_read_from_what_people_say() {
+        let poll =
+            |question: &str, options: [&str; 2]| Some(Ask::Call("poll", json!({ "question": question, "options": options })));
+
+        assert_eq!(ask("Aria, poll: Where do we eat? Here or there!"), poll("Where do we eat?", ["Here", "there"]));
+        assert_eq!(ask("Umfrage: Tee? Ja, nein"), poll("Tee?", ["Ja", "nein"]));
+        assert_eq!(ask("Aria, encuesta: ¿Té? sí o no"), poll("¿Té?", ["sí", "no"]));
+        for text in ["Aria, a poll?", "poll: Tea? Yes", "Did you see the poll?"] {
+            assert_eq!(ask(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_reminder_is_read_from_what_people_say() {

@@ -47,7 +47,6 @@ pub(super) struct Message<'a> {
     r#type: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub context_id: Option<Cow<'a, str>>,
-    #[serde(default)]
     done: Option<bool>,
     /// Audio in base64.
     #[serde(borrow, default)]

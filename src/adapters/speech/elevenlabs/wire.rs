@@ -72,15 +72,12 @@ struct AlignmentSent {
     starts: Option<Vec<f64>>,
     #[serde(default, rename = "charsStartTimesMs")]
     chars_starts: Option<Vec<f64>>,
-    #[serde(default)]
     char_start_times_ms: Option<Vec<f64>>,
     #[serde(default, rename = "charDurationsMs")]
     durations: Option<Vec<f64>>,
     #[serde(default, rename = "charsDurationsMs")]
     chars_durations: Option<Vec<f64>>,
-    #[serde(default)]
     char_durations_ms: Option<Vec<f64>>,
-    #[serde(default)]
     chars_durations_ms: Option<Vec<f64>>,
 }
 

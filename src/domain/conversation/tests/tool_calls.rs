@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::super::budget::DailyCalls;
 use super::super::super::message::Address;
 use super::super::super::tools::{Allow, Cause, Confirm, Effect, Offered, Refusal, Right, Standing, ToolCalled, Who};
 use super::super::calls::{Calls, Offer, WantedCall, WantedCalls};
@@ -61,13 +62,26 @@ fn refusals_as_asked(
     let operator = (Who { person: "ana".into(), sender: None }, Standing { is_operator: true, roles: None });
     let ((cause, has_external_answer), standings) = (asked, [operator].into());
     let offer = Offer { tools: vec![offered], shown: None, cause, has_external_answer };
-    let wanted = WantedCalls { ticket, calls, most: 10, standings, offer };
+    let wanted =
+        WantedCalls { ticket, calls, most: 1_000, most_of_day: DailyCalls { guild: 100, person: 100 }, standings, offer };
     scene.step(Input::CallsWanted(wanted));
     let called = scene.journal[before..].iter().filter_map(|recorded| match &recorded.event {
         Event::ToolCalled(called) => Some(called.refused),
         _ => None,
     });
     called.collect()
+}
+
+#[test]
+fn the_calls_of_a_day_are_counted_for_the_person_and_for_the_guild() {
+    let (mut scene, ticket) = owing(json!([]));
+    let each: Vec<String> = (0..101).map(|x| format!("{{\"x\":{x}}}")).collect();
+    let each: Vec<&str> = each.iter().map(String::as_str).collect();
+
+    let found = refusals(&mut scene, ticket, "post", &each[..100], Confirm::Never);
+    let one_more = refusals(&mut scene, ticket, "post", &each[100..], Confirm::Never);
+
+    assert_eq!((found, one_more), (vec![None; 100], vec![Some(Refusal::UsedUp)]));
 }
 
 #[test]

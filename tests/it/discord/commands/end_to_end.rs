@@ -143,6 +143,30 @@ async fn somebody_at_risk_alone_reads_where_to_find_help_also_after_a_crash() {
 }
 
 #[tokio::test]
+async fn a_poll_is_posted_below_its_statement_and_as_a_list_where_polls_are_not_allowed() {
+    let (Home { discord, guild, general, ana, .. }, kim, premises) = scene().await;
+    let server = premises.start().await;
+    discord.wait_for("the command", |state| !state.world.commands.is_empty()).await;
+    discord.sessions(1).await;
+    final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+
+    discord.say(ana, general, "aria, poll: Where do we eat? Here or there");
+    discord.posts_in(general, 2).await;
+    discord.deny(general, guild, Permissions::SEND_POLLS);
+    discord.say(ana, general, "aria, poll: When do we eat? Now or later");
+    let posts = discord.posts_in(general, 4).await;
+
+    let by_bot: Vec<&Post> = posts.iter().filter(|post| post.author == Author::User(discord.bot())).collect();
+    let polls = discord
+        .look(|state| by_bot.iter().map(|post| state.world.message(general, post.message)?.poll.clone()).collect::<Vec<_>>());
+    let answers = json!([{ "poll_media": { "text": "Here" } }, { "poll_media": { "text": "there" } }]);
+    let poll = json!({ "question": { "text": "Where do we eat?" }, "answers": answers, "duration": 24 });
+    assert_eq!(polls, [Some(poll), None]);
+    assert_eq!(&*by_bot[1].content, "When do we eat?\n* Now\n* later");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn without_the_content_intent_companions_are_reached_by_mention_by_command_and_by_menu() {
     let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
     discord.set_privileged(Intents::empty());

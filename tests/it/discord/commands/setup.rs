@@ -1,12 +1,13 @@
 //! `/tertulia setup` with the real binary: from the invitation to the first answer, without a file.
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::super::counterpart::driver::make::INVITED;
 use super::super::counterpart::{Author, Counterpart, Does, Id, Message, On, Permissions, Rules};
 use super::super::home::Home;
 use super::{companion, final_answer, rules, sub};
-use crate::harness::{Premises, Server};
+use crate::harness::{PATIENCE, Premises, Server};
 
 /// A Discord with a server that the bot is not in yet.
 pub struct Newcomers {
@@ -101,9 +102,13 @@ async fn a_new_server_is_set_up_from_the_invitation_to_the_first_answer() {
     assert_eq!(menu.chosen("setup:at:"), [new.lounge.to_string()]);
     let role = discord.bot_role(new.guild);
     discord.deny(new.general, role, Permissions::MANAGE_WEBHOOKS);
-    let page = menu.choose("setup:at:", &[&general, &new.lounge.to_string()]).await;
+    let lounge = new.lounge.to_string();
+    let both = [&*general, &*lounge];
+    let page = menu.choose("setup:at:", &both).await;
     assert!(page.contains("nobody yet") && page.contains("allow Manage Webhooks"), "{page}");
     discord.allow(new.general, role, Permissions::MANAGE_WEBHOOKS);
+    let change = async { while menu.choose("setup:at:", &both).await.contains("Manage Webhooks") {} };
+    assert!(timeout(PATIENCE, change).await.is_ok(), "the change is not noticed");
     let page = menu.choose("setup:who:", &["aria", "cleo"]).await;
     assert!(!page.contains("nobody yet") && !page.contains("Manage Webhooks"), "{page}");
     assert_eq!(menu.chosen("setup:who:"), ["aria", "cleo"]);

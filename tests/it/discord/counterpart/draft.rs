@@ -12,8 +12,7 @@ use super::{Guild, Id, Mentions, Permissions, Refusal, World};
 /// The maximum length of a text, in characters.
 const CONTENT: usize = 2_000;
 /// Fields that the client never sends. The test double does not support them.
-const UNSUPPORTED: [&str; 7] =
-    ["tts", "sticker_ids", "attachments", "poll", "shared_client_theme", "message_reference", "thread_name"];
+const UNSUPPORTED: [&str; 6] = ["tts", "sticker_ids", "attachments", "shared_client_theme", "message_reference", "thread_name"];
 
 /// A validated body of a message.
 #[derive(Clone, Debug)]
@@ -21,6 +20,7 @@ pub struct Draft {
     pub content: String,
     pub embeds: Vec<Value>,
     pub components: Vec<Value>,
+    pub poll: Option<Value>,
     pub flags: u64,
     allowed: Option<Allowed>,
 }
@@ -39,6 +39,17 @@ pub enum Sender {
     Bot,
     /// A webhook, or an answer to an interaction.
     Webhook,
+}
+
+/// <https://docs.discord.com/developers/resources/poll#poll-create-request-object>
+fn check_poll(poll: &Value) -> Result<(), Refusal> {
+    let has_text = |text: &Value, most| text.as_str().is_some_and(|text| (1..=most).contains(&text.chars().count()));
+    let answers = poll["answers"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_right = has_text(&poll["question"]["text"], 300)
+        && (1..=10).contains(&answers.len())
+        && answers.iter().all(|answer| has_text(&answer["poll_media"]["text"], 55))
+        && poll["duration"].as_u64().is_none_or(|hours| (1..=768).contains(&hours));
+    if is_right { Ok(()) } else { Err(Refusal::field(&["poll"], "BASE_TYPE_BAD_LENGTH", "The poll is not valid.")) }
 }
 
 impl Draft {
@@ -63,11 +74,13 @@ impl Draft {
         let allowed = Allowed::read(&body["allowed_mentions"])?;
         let (embeds, components) = (check_embeds(body)?, body["components"].as_array().cloned().unwrap_or_default());
         check_components(body)?;
-        if content.is_empty() && embeds.is_empty() && components.is_empty() {
+        let poll = body.get("poll").filter(|poll| !poll.is_null()).cloned();
+        poll.as_ref().map_or(Ok(()), check_poll)?;
+        if content.is_empty() && embeds.is_empty() && components.is_empty() && poll.is_none() {
             return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
         }
         let flags = body["flags"].as_u64().unwrap_or_default() & flags;
-        Ok(Self { content: content.to_owned(), embeds, components, flags, allowed })
+        Ok(Self { content: content.to_owned(), embeds, components, poll, flags, allowed })
     }
 
     /// Who is notified. Everyone, and roles that are not mentionable, need a permission. Webhooks have it.

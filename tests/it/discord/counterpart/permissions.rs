@@ -16,6 +16,7 @@ pub const USUAL: Permissions = Permissions::VIEW_CHANNEL
     .union(Permissions::USE_SLASH_COMMANDS)
     .union(Permissions::CREATE_PUBLIC_THREADS)
     .union(Permissions::CREATE_PRIVATE_THREADS)
+    .union(Permissions::SEND_POLLS)
     .union(Permissions::SEND_MESSAGES_IN_THREADS);
 
 /// Permissions that are lost with the permission to send.

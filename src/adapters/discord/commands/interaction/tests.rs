@@ -229,9 +229,7 @@ fn typed_text_is_cut() {
 
     let Action::Typing(typing) = read_json(&interaction).action else { panic!("it is not autocomplete") };
 
-    assert_eq!((typing.command, typing.typed.len(), typing.at), ("leave", LONGEST_TYPED, None));
-    interaction["data"]["options"][0]["name"] = json!("sing");
-    assert!(matches!(read_json(&interaction).action, Action::Unknown { choices: true }));
+    assert_eq!((&*typing.command, typing.typed.len(), typing.at), ("leave", LONGEST_TYPED, None));
 }
 
 #[test]

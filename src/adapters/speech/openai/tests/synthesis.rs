@@ -1,11 +1,13 @@
+use futures_util::StreamExt as _;
 use serde_json::json;
+use tokio::time::pause;
 
 use super::super::fake::{Fake, KEY, Trap};
 use super::{OpenAiSynthesis, answers, at, check_failure, failures, hasty};
 use crate::adapters::speech::conformance::{heard, sentence};
 use crate::adapters::speech::service::At;
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_synthesis::{Sentence, SpeechSynthesis as _};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis as _};
 
 /// The samples, and the error that ended them.
 async fn say(at: At, sentence: Sentence) -> (Vec<i16>, Option<NoAnswer>) {
@@ -56,14 +58,22 @@ async fn what_has_no_words_is_not_asked_for() {
 
 #[tokio::test]
 async fn the_first_audio_is_passed_on_before_the_rest_stalls_or_breaks() {
-    let fake = Fake::new([Trap::Stalls, Trap::Breaks]).await;
+    let fake = Fake::new([Trap::Breaks, Trap::Stalls]).await;
 
-    let (before_stall, stalled) = say(hasty(&fake, "tts-1"), sentence("Yes, of course.")).await;
     let (before_break, broken) = say(at(&fake, "tts-1"), sentence("Yes, of course.")).await;
+    let mut stalling = OpenAiSynthesis::new(at(&fake, "tts-1")).expect("usable").say(sentence("Yes, of course."));
+    let mut before_stall = 0;
+    while before_stall < 14_400 {
+        let Some(Ok(Piece::Audio(audio))) = stalling.next().await else { panic!("it stalls later") };
+        before_stall += audio.len();
+    }
+    // Nothing else comes, so that time passes at once.
+    pause();
+    let (_, rest, stalled) = heard(stalling).await;
 
-    assert_eq!((before_stall.len(), before_break.len()), (14_400, 14_400));
-    check_failure(&stalled.expect("an error"), "unreachable", "stopped halfway");
+    assert_eq!((before_break.len(), before_stall, rest.len()), (14_400, 14_400, 0));
     check_failure(&broken.expect("an error"), "unreachable", "the connection broke");
+    check_failure(&stalled.expect("an error"), "unreachable", "stopped halfway");
 }
 
 #[tokio::test]

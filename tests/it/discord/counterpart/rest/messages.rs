@@ -87,10 +87,13 @@ impl State {
         {
             return ok(earlier);
         }
+        if draft.poll.is_some() {
+            self.world.permitted(channel, Permissions::SEND_POLLS)?;
+        }
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot);
         let new = Message::new(channel, Author::User(self.world.bot()), &draft.content);
-        let components = draft.components;
-        let id = self.say(Message { mentions, components, flags: draft.flags, nonce: nonce.clone(), ..new });
+        let (components, poll) = (draft.components, draft.poll);
+        let id = self.say(Message { mentions, components, poll, flags: draft.flags, nonce: nonce.clone(), ..new });
         let mut json = find_message(&self.world, channel, id)?.json(&self.world, self.world.rest_content());
         if let Some(nonce) = nonce {
             json["nonce"] = nonce;
