@@ -271,11 +271,18 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     }
     let mut admission = admitted.map_err(refuse)?;
     // If no token is configured, a probe from a page of another site still counts as anonymous.
-    if is_probe && admission == Admission::Open && !is_same_site(&door, &request) {
+    // Then whoever uses this machine is the operator. Who comes through a proxy need not use it.
+    let is_by_proxy = admission == Admission::Open && OF_PROXIES.iter().any(|name| request.headers().contains_key(*name));
+    if is_by_proxy || is_probe && admission == Admission::Open && !is_same_site(&door, &request) {
         admission = Admission::Anonymous;
     }
     let access = console.access.of(route, request.method());
     match &admission {
+        Admission::Anonymous if is_by_proxy && access != Access::Everybody => {
+            let detail = "this request comes through a proxy, and without an admin token everybody behind it would be the operator; set \
+                          server.admin_token_file, and server.public_url to the proxy's address (docs/network.md)";
+            return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
+        }
         // While another node runs the channels, this node has no page to sign in to.
         Admission::Anonymous if path == "/" && console.stands_by().is_some() => {}
         Admission::Anonymous if access != Access::Everybody => {
@@ -319,6 +326,9 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     request.extensions_mut().insert(caller);
     Ok(request)
 }
+
+/// Headers with which proxies pass requests on.
+const OF_PROXIES: [&str; 6] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "cf-connecting-ip"];
 
 pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")

@@ -29,6 +29,21 @@ async fn a_host_name_rebound_to_loopback_is_refused() {
 }
 
 #[tokio::test]
+async fn without_a_token_nobody_behind_a_proxy_is_the_operator() {
+    let world = World::new().await;
+    let passed_on = |path, header: &'static str| world.request(Method::GET, path).header(header, "192.0.2.7").send();
+
+    for header in ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "cf-connecting-ip"] {
+        let refused = answer(passed_on("/api/rooms", header).await.unwrap()).await;
+        assert_eq!(refused.0, 403, "{header}");
+        assert!(refused.1["detail"].as_str().unwrap().contains("server.admin_token_file"), "{refused:?}");
+    }
+    assert_eq!(passed_on("/", "via").await.unwrap().status(), 403);
+    assert_eq!(passed_on("/healthz", "via").await.unwrap().status(), 200);
+    assert_eq!(world.get("/api/rooms").await.0, 200);
+}
+
+#[tokio::test]
 async fn a_request_without_a_host_is_refused() {
     let world = World::new().await;
 
