@@ -271,7 +271,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     }
     let mut admission = admitted.map_err(refuse)?;
     // If no token is configured, a probe from a page of another site still counts as anonymous.
-    // Then whoever uses this machine is the operator. Who comes through a proxy need not use it.
+    // Without a token, requests from this machine are the operator's. Those of a proxy on it can come from anybody.
     let is_by_proxy = admission == Admission::Open && OF_PROXIES.iter().any(|name| request.headers().contains_key(*name));
     if is_by_proxy || is_probe && admission == Admission::Open && !is_same_site(&door, &request) {
         admission = Admission::Anonymous;

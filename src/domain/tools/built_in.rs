@@ -199,7 +199,7 @@ pub fn choose(arguments: &Map<String, Value>, mut fraction: impl FnMut() -> f64)
     Ok(options[drawn(&mut fraction, options.len() as i64) as usize].clone())
 }
 
-/// The argument `options`: texts, of which each is cut.
+/// Reads the argument `options`: texts, each cut to `longest` characters.
 fn options(arguments: &Map<String, Value>, most: usize, longest: usize) -> Result<Vec<String>, String> {
     let options = arguments.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let options: Vec<String> = options

@@ -26,7 +26,7 @@ export function opened(close) {
   };
 }
 
-// A panel that its button opens; `first` is what gets the focus then. Returns a function that closes it, and tells whether it was open.
+// Makes a button open and close a panel, and focus the element `first` in it. Returns a function that closes it: whether it was open.
 export function panelOf(button, panel, first, draw = () => {}) {
   let closed = null;
   function close() {
