@@ -95,7 +95,7 @@ use replies::Replies;
 use restore::Restoring;
 use rounds::RoundHost;
 use spending::Spending;
-use tools::WaitingReplies;
+use tools::{Below, WaitingReplies};
 use traces::{Traces, record_late_call};
 use transcribing::Transcriptions;
 use voice::VoiceEffects;
@@ -129,6 +129,7 @@ pub struct State {
     external: ExternalCompanions,
     replies: Replies,
     waiting: WaitingReplies,
+    below: Below,
     deliveries: Deliveries,
     voice: VoiceEffects,
     spending: Spending,
@@ -177,6 +178,7 @@ impl Actor for Channel {
             external: ExternalCompanions::default(),
             replies: Replies::default(),
             waiting: WaitingReplies::default(),
+            below: Below::default(),
             deliveries: Deliveries::default(),
             voice: VoiceEffects::default(),
             spending: Spending::new(budgets),
@@ -380,7 +382,7 @@ impl State {
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
         captions::describe(&recorded, &self.channel);
-        tools::post_below(&recorded, &self.conversation, &self.channel);
+        self.below.post(&recorded, &self.conversation, &self.channel);
         let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);
@@ -806,7 +808,7 @@ impl State {
 
     /// Goes to sleep if nothing is in progress. Events that arrive meanwhile are still handled, or wake the channel again.
     fn sleep(&mut self) -> Result<(), ActorProcessingErr> {
-        let is_idle = self.clock.is_idle() && self.journal.is_committed();
+        let is_idle = self.clock.is_idle() && self.journal.is_committed() && !self.below.is_posting();
         if !is_idle || !self.replies.is_empty() || !self.deliveries.is_empty() || !self.conversation.is_at_rest() {
             self.schedule_sleep_check();
             return Ok(());

@@ -11,13 +11,17 @@ pub fn look_alike(one: &str, other: &str) -> bool {
     shapes(one).iter().any(|shape| other.contains(shape))
 }
 
-/// The shapes of a name, as written and in lower case: `I` looks like `l`, and `i` does not. Names look alike if they have a shape in common.
+/// The shapes of a name without spaces and punctuation, as written and in lower case: `I` looks like `l`, and `i` does not. Names look alike if they have a shape in common.
 pub fn shapes(name: &str) -> [String; 2] {
     // U+2800 is rendered as a blank.
     let is_blank = |c: char| c.is_whitespace() || c == '\u{2800}';
     let plain = seen(name).nfkc().collect::<String>();
     let plain = plain.split(is_blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    [plain.clone(), plain.to_lowercase()].map(|name| skeleton(&name).collect::<String>().to_lowercase())
+    [plain.clone(), plain.to_lowercase()].map(|name| {
+        let shape = skeleton(&name).collect::<String>().to_lowercase();
+        let letters = shape.replace(|c: char| c == ' ' || c.is_ascii_punctuation(), "");
+        if letters.is_empty() { shape } else { letters }
+    })
 }
 
 #[cfg(test)]
@@ -39,6 +43,9 @@ mod tests {
             ("Aria", "\u{200b}Ar\u{2060}ia\u{202e}"),
             ("Aria", "Aria\u{fffc}"),
             ("Aria", "\u{2800}Aria\u{2800}"),
+            ("Aria", "A r i a"),
+            ("Aria", "'Aria."),
+            ("Al", "A|"),
         ] {
             assert!(look_alike(one, other) && look_alike(other, one), "{one} {other}");
         }
@@ -47,7 +54,7 @@ mod tests {
     #[test]
     fn names_that_differ_in_a_letter_do_not_look_alike() {
         for (one, other) in
-            [("Aria", "Arla"), ("Aria", "Ari"), ("Zoé", "Zoe"), ("Иван", "Ivan"), ("Bruno", "Cleo"), ("山田", "山口")]
+            [("Aria", "Arla"), ("Aria", "Ari"), ("Zoé", "Zoe"), ("Иван", "Ivan"), ("Bruno", "Cleo"), ("山田", "山口"), ("!", "?")]
         {
             assert!(!look_alike(one, other), "{one} {other}");
         }

@@ -15,6 +15,7 @@ use crate::domain::tools::{Allow, Who};
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::Approver;
 use crate::ports::backend::usage::UsageQuery;
+use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::inbound_events::InboundMessage;
 use crate::ports::language_model::{Request, Role, Tool};
 use crate::ports::tools::{Answer, Failure, OfferedTool, Tools};
@@ -108,6 +109,24 @@ async fn proposed(outside: &Arc<Outside>) -> (World, u64) {
     world.pass(20.0).await;
     let call = world.recorded(LOBBY, "tool_called").await[0]["call"].as_u64().unwrap();
     (world, call)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_a_kill_kept_from_being_posted_is_posted_after_the_restart() {
+    let world = World::with_tools(Arc::new(Outside::default()), &["poll"], json!({})).await;
+    let platform = Arc::new(FakePlatform::default());
+    platform.loses_polls();
+    let mut world = world.crash_with_platform(Some(platform)).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Ok(r#"CALL poll {"question":"Where?","options":["Here","There"]}"#), Ok("Vote!")]);
+    world.say_then_pass(LOBBY, "Ari, where do we meet? Let us vote", 10.0).await;
+    for expected in [1, 0] {
+        let platform = Arc::new(FakePlatform::default());
+        world = world.crash_with_platform(Some(platform.clone())).await;
+        world.pass(61.0).await;
+
+        assert_eq!(platform.polls().len(), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,9 @@ const WRITER_RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// The number of attempts. After the last one the channel fails, and its supervisor decides.
 const WRITER_ATTEMPTS: u32 = 500;
 
+/// For how long a platform surely posts a message once that is sent twice with the same nonce.
+const SAME_POST: Duration = Duration::from_secs(60);
+
 /// The messages that arrive while the journal is being read.
 pub(super) struct Restoring {
     pub(super) began: Instant,
@@ -149,6 +152,9 @@ impl State {
                 self.traces.forget_ended(&self.conversation, now);
             }
         }
+        // The predecessor may not have posted what stands below its last statements.
+        let recent = events.iter().filter(|recorded| recorded.at > now - SAME_POST);
+        recent.for_each(|recorded| self.below.post(recorded, &self.conversation, &self.channel));
         self.clock.set(self.conversation.clock());
         let open_actions = open_actions(&self.conversation);
         // All decisions that follow from the journal are made at once, so no single event is in flight. The event that killed the predecessor may

@@ -64,7 +64,7 @@ impl State {
                 Output::RedactSpeech { user } => voice::redact_speech(&user, &self.conversation, &self.channel),
             }
         }
-        let is_quiet = self.journal.becomes_quiet(&made, self.conversation.is_at_rest());
+        let is_quiet = self.journal.becomes_quiet(&made, self.conversation.is_at_rest() && !self.below.is_posting());
         let records = self.traces.follow(&mut made, &self.conversation, &self.channel.context);
         self.spending.release_unposted(|ticket| self.traces.is_in_flight(ticket));
         self.replies.forget_unposted(|ticket| self.traces.is_in_flight(ticket));

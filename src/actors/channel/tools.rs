@@ -117,37 +117,50 @@ impl State {
     }
 }
 
-/// Posts what stands below a statement on the platform: buttons for proposed calls, and polls. The page draws its own.
-pub(super) fn post_below(recorded: &Recorded, conversation: &Conversation, channel: &ChannelContext) {
-    let (Event::Said { message, .. }, Some(platform)) = (&recorded.event, channel.platform()) else { return };
-    for StatementCall { call, outcome, until, poll, .. } in message.calls.iter().cloned() {
-        let proposed = conversation.call(call).filter(|_| outcome.is_none() && until.is_some()).map(|known| known.called.clone());
-        let (channel, platform, companion) = (channel.clone(), platform.clone(), message.from.name.clone());
-        tokio::spawn(async move {
-            let key = &channel.key.channel;
-            let posted = if let Some(poll) = poll {
-                match insist(|| platform.post_poll(key, call, &poll)).await {
-                    // Without the permission to make polls, people can still reply.
-                    Err(NotSent::Refused(_) | NotSent::Unpostable(_)) => {
-                        let text = [std::slice::from_ref(&poll.question), &*poll.options].concat().join("\n* ");
-                        let nonce = format!("{key}/poll/{call}");
-                        insist(|| platform.announce(key, &text, &nonce)).await
+/// Posts what stands below statements on the platform: buttons for proposed calls, and polls. The page draws its own.
+#[derive(Default)]
+pub(super) struct Below(Arc<()>);
+
+impl Below {
+    /// Whether something is being posted. Until then the channel is not at rest, so that it goes on after a restart.
+    pub(super) fn is_posting(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    pub(super) fn post(&self, recorded: &Recorded, conversation: &Conversation, channel: &ChannelContext) {
+        let (Event::Said { message, .. }, Some(platform)) = (&recorded.event, channel.platform()) else { return };
+        for StatementCall { call, outcome, until, poll, .. } in message.calls.iter().cloned() {
+            let proposed =
+                conversation.call(call).filter(|_| outcome.is_none() && until.is_some()).map(|known| known.called.clone());
+            let (channel, platform, companion) = (channel.clone(), platform.clone(), message.from.name.clone());
+            let posting = self.0.clone();
+            tokio::spawn(async move {
+                let key = &channel.key.channel;
+                let posted = if let Some(poll) = poll {
+                    match insist(|| platform.post_poll(key, call, &poll)).await {
+                        // Without the permission to make polls, people can still reply.
+                        Err(NotSent::Refused(_) | NotSent::Unpostable(_)) => {
+                            let text = [std::slice::from_ref(&poll.question), &*poll.options].concat().join("\n* ");
+                            let nonce = format!("{key}/poll/{call}");
+                            insist(|| platform.announce(key, &text, &nonce)).await
+                        }
+                        posted => posted,
                     }
-                    posted => posted,
+                } else if let Some(called) = proposed {
+                    let language = channel.language();
+                    let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
+                    let text = format!("{question}\n```json\n{}\n```", tools::as_code(&called.arguments));
+                    let (confirm, decline) = (language.say("calls.confirm", &[]), language.say("calls.decline", &[]));
+                    insist(|| platform.offer_call(key, call, &text, [&*confirm, &*decline])).await
+                } else {
+                    Ok(())
+                };
+                if let Err(error) = posted {
+                    tracing::warn!(channel = %channel.shown(), %call, %error, "the poll, or the buttons that confirm the call of a tool, could not be posted");
                 }
-            } else if let Some(called) = proposed {
-                let language = channel.language();
-                let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
-                let text = format!("{question}\n```json\n{}\n```", tools::as_code(&called.arguments));
-                let (confirm, decline) = (language.say("calls.confirm", &[]), language.say("calls.decline", &[]));
-                insist(|| platform.offer_call(key, call, &text, [&*confirm, &*decline])).await
-            } else {
-                Ok(())
-            };
-            if let Err(error) = posted {
-                tracing::warn!(channel = %channel.shown(), %call, %error, "the poll, or the buttons that confirm the call of a tool, could not be posted");
-            }
-        });
+                drop(posting);
+            });
+        }
     }
 }
 

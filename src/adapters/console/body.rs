@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::guard::Caller;
+use super::limits::Share;
 use super::problem::Problem;
 use super::{Shared, validation};
 use crate::domain::attachment::{MOST_BYTES, MOST_FILES};
@@ -31,7 +33,8 @@ const MAX_WITH_FILES_BYTES: usize = 14 << 20;
 /// The largest JSON body of a message with files, in bytes. Base64 adds a third.
 const MAX_WITH_UPLOADS_BYTES: usize = MOST_FILES * (MOST_BYTES / 3 + 1) * 4 + (1 << 20);
 
-/// The maximum number of messages with files in memory. They have a limit of their own because guests send them, too.
+/// The maximum number of messages with files in memory. They have a limit of their own because guests send them, too. A guest sends one at a time,
+/// and the guests of an invitation half of them.
 pub(super) const MAX_UPLOADS: usize = 4;
 
 /// The maximum number of large bodies in memory. The permit of a body also covers the data decoded from it: up to 128 MiB for a picture.
@@ -66,18 +69,24 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithFiles<T> {
 }
 
 /// A JSON body of a message, possibly with files in base64. With files it counts as an upload in memory until its permit is dropped.
-pub(super) struct JsonWithUploads<T>(pub(super) T, pub(super) Option<OwnedSemaphorePermit>);
+pub(super) struct JsonWithUploads<T>(pub(super) T, pub(super) Option<(OwnedSemaphorePermit, Option<Share>)>);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithUploads<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
         check_type(request.headers(), &["application/json"])?;
+        let caller = request.extensions().get::<Caller>().cloned();
+        let visit = caller.as_ref().and_then(|caller| caller.visit_at(request.uri().path())).cloned();
         let (body, most) = (request.into_body(), console.settings.max_body_bytes);
         if body.size_hint().exact().is_none_or(|bytes| bytes <= most as u64) {
             return parse(&read(body, console, most).await?).map(|body| Self(body, None));
         }
-        let place = permit(&console.uploads).await?;
+        let share = match visit {
+            Some(visit) => Some(in_time(console.uploads_of_guests.acquire(&visit)).await?),
+            None => None,
+        };
+        let place = (permit(&console.uploads).await?, share);
         parse(&read(body, console, MAX_WITH_UPLOADS_BYTES).await?).map(|body| Self(body, Some(place)))
     }
 }
@@ -107,8 +116,12 @@ async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
 }
 
 async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
-    let place = tokio::time::timeout(LARGE_BODY_WAIT, of.clone().acquire_owned()).await;
-    place.ok().and_then(Result::ok).ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
+    in_time(async { of.clone().acquire_owned().await.ok() }).await
+}
+
+async fn in_time<T>(place: impl Future<Output = Option<T>>) -> Result<T, Problem> {
+    let place = tokio::time::timeout(LARGE_BODY_WAIT, place).await.ok().flatten();
+    place.ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 
 /// Checks the content type. A missing one counts as the first of `types`.

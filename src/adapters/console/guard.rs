@@ -23,7 +23,7 @@ use super::Shared;
 use super::access::Access;
 use super::auth::Admission;
 use super::door::Door;
-use super::limits::Share;
+use super::limits::{Share, Slot, client_key};
 use super::metrics;
 use super::problem::Problem;
 use crate::domain::message::Sender;
@@ -105,7 +105,7 @@ impl Caller {
     }
 
     /// The visit that a request belongs to: the visit to the room in its path, otherwise the first one.
-    fn visit_at(&self, path: &str) -> Option<&Visit> {
+    pub(super) fn visit_at(&self, path: &str) -> Option<&Visit> {
         let room = path.strip_prefix("/api/rooms/").and_then(|rest| RoomId::parse(rest.split('/').next()?));
         let channel = room.map(|room| room.channel());
         let visits = self.visits();
@@ -178,7 +178,7 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
     let route = console.access.pattern(route);
     let mut response = match admit(&console, &route, request) {
-        Ok(request) => {
+        Ok((request, _slot)) => {
             let visit = request.extensions().get::<Caller>().and_then(|caller| caller.visit_at(request.uri().path())).cloned();
             bounded(&console, &route, visit.as_ref(), next.run(request)).await
         }
@@ -247,12 +247,19 @@ async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response:
     }
 }
 
-fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request, Box<Response>> {
+/// Returns the request, and the slot that it takes until it is answered if it came through a trusted proxy.
+fn admit(console: &Shared, route: &str, mut request: Request) -> Result<(Request, Option<Slot>), Box<Response>> {
     let refuse = |problem: Problem| Box::new(problem.into_response());
     let peer = request.extensions().get::<Peer>().cloned();
     let Peer { address: peer, door } =
         peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no peer address")))?;
     let address = door.client(peer, request.headers());
+    // A proxy's connections have no limit per address, so one client could keep all of them open with slow bodies.
+    let slot = door.proxies.is_trusted(peer).then(|| console.requests_by_proxy.acquire(client_key(address))).transpose();
+    let slot = slot.map_err(|_| {
+        let detail = "this address has too many requests open; wait for some, or raise server.max_connections_per_address";
+        refuse(Problem::too_many(detail, console.settings.body_timeout()))
+    })?;
     let path = request.uri().path();
     let now = Instant::now();
     let is_probe = is_probe(path);
@@ -324,7 +331,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
         console.guest_requests.take_token(visit, now).map_err(too_many)?;
     }
     request.extensions_mut().insert(caller);
-    Ok(request)
+    Ok((request, slot))
 }
 
 /// Headers with which proxies pass requests on.

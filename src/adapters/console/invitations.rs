@@ -200,7 +200,7 @@ pub(super) async fn join(
     // Operators who have said nothing yet are not on record, so the open rooms are checked, too.
     console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
     let too_many = |wait| Problem::too_many(Detail::key("refusals.names_too_often"), wait);
-    console.guest_requests.take_name(bounded(&secret)?, Instant::now()).map_err(too_many)?;
+    console.guest_requests.take_name(bounded(&secret)?, caller.address, Instant::now()).map_err(too_many)?;
     if console.presence.has_host(&name) {
         return Err(Problem::invalid("name", Detail::key("refusals.name_here")));
     }

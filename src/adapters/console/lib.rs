@@ -135,6 +135,8 @@ struct Common {
     door: Arc<Door>,
     /// Counts connections, at all doors together.
     connections: Arc<Slots>,
+    /// Counts the requests in flight of each client of trusted proxies.
+    requests_by_proxy: Arc<Slots>,
     addresses: Addresses,
     /// Makes the routes, for a door that is opened later.
     routes: fn(Shared) -> Router,
@@ -159,6 +161,7 @@ struct Common {
     large_bodies: Arc<Semaphore>,
     /// Counts messages with files in memory.
     uploads: Arc<Semaphore>,
+    uploads_of_guests: Shares,
     /// Held while pictures are checked, because one that must be turned takes much memory.
     checking_pictures: tokio::sync::Mutex<()>,
     metrics: Metrics,
@@ -179,7 +182,7 @@ impl Console {
         settings.check()?;
         let token = settings.token()?;
         let address = settings.address()?;
-        warn_of_plain_http(settings, address, token.as_ref());
+        warn_of_settings(settings, address, token.as_ref());
         let bind_error = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => CannotServe::InUse(address),
             _ => CannotServe::CannotBind { address, error },
@@ -193,6 +196,7 @@ impl Console {
             presence: Presence::default(),
             door: Arc::new(Door::main(bound, settings)?),
             connections: Slots::new(settings.max_connections, settings.max_connections_per_address),
+            requests_by_proxy: Slots::new(usize::MAX, settings.max_connections_per_address),
             addresses: Addresses::default(),
             routes: routes::routes,
             auth: Auth::new(token, settings, rng, clock),
@@ -208,6 +212,7 @@ impl Console {
             pictures: Arc::new(Semaphore::new(guard::MAX_PICTURES)),
             large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
             uploads: Arc::new(Semaphore::new(body::MAX_UPLOADS)),
+            uploads_of_guests: Shares::new(1, body::MAX_UPLOADS / 2),
             checking_pictures: tokio::sync::Mutex::default(),
             instruments: metrics.instruments(),
             metrics,
@@ -238,13 +243,18 @@ fn request_limiter(settings: &Server) -> RateLimiter {
 }
 
 /// Warns if the admin token is sent unencrypted over a network.
-fn warn_of_plain_http(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
+fn warn_of_settings(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
     if token.is_some()
         && !host::is_loopback(address.ip())
         && settings.public_origin().is_none_or(|origin| origin.starts_with("http://"))
     {
         tracing::warn!(
             "the admin token travels unencrypted; put a TLS proxy in front and set server.public_url to its https:// address"
+        );
+    }
+    if token.is_none() && !settings.trusted_proxies.is_empty() {
+        tracing::warn!(
+            "server.trusted_proxies is set without an admin token, so requests by proxies are refused; set server.admin_token_file"
         );
     }
 }

@@ -152,6 +152,8 @@ const SECONDS_AT_ONCE: f64 = 10.0;
 /// The names that are tried per second with an invitation, and at once. Each is compared with all names on record.
 const NAMES_OF_INVITATION: f64 = 1.0;
 const NAMES_AT_ONCE: f64 = 60.0;
+/// One address has a third of them, so that it does not keep others from joining.
+const NAMES_DIVISOR: f64 = 3.0;
 
 /// Limits the requests of each visit, and of all visits of an invitation, and the names that are tried with one.
 pub(super) struct GuestRequests {
@@ -159,18 +161,24 @@ pub(super) struct GuestRequests {
     of_invitation: RateLimiter<Arc<str>>,
     /// By the secret of the link.
     names: RateLimiter<Arc<str>>,
+    names_of_address: RateLimiter<(Arc<str>, IpAddr)>,
 }
 
 impl GuestRequests {
     /// The rates never exceed the limits of a single address.
     pub(super) fn new(per_second: f64, burst: f64) -> Self {
         let limiter = |rate: f64| RateLimiter::new(rate.min(per_second), (rate * SECONDS_AT_ONCE).min(burst));
-        let names = RateLimiter::new(NAMES_OF_INVITATION, NAMES_AT_ONCE);
-        Self { of_visit: limiter(REQUESTS_OF_VISIT), of_invitation: limiter(REQUESTS_OF_INVITATION), names }
+        Self {
+            of_visit: limiter(REQUESTS_OF_VISIT),
+            of_invitation: limiter(REQUESTS_OF_INVITATION),
+            names: RateLimiter::new(NAMES_OF_INVITATION, NAMES_AT_ONCE),
+            names_of_address: RateLimiter::new(NAMES_OF_INVITATION / NAMES_DIVISOR, NAMES_AT_ONCE / NAMES_DIVISOR),
+        }
     }
 
     /// Counts a name that is tried with the link of an open invitation, or returns the time to wait.
-    pub(super) fn take_name(&self, secret: &str, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take_name(&self, secret: &str, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        self.names_of_address.take_of((secret.into(), client_key(address)), now, || false)?;
         self.names.take_of(secret.into(), now, || false).map(drop)
     }
 
@@ -273,10 +281,12 @@ mod tests {
     fn names_are_tried_a_minutes_worth_at_once() {
         let requests = GuestRequests::new(2_000.0, 4_000.0);
         let now = Instant::now();
-        let tried = |secret: &str, now| (0..1_000).filter(|_| requests.take_name(secret, now).is_ok()).count();
+        let by = |address, secret: &str, now| (0..1_000).filter(|_| requests.take_name(secret, address, now).is_ok()).count();
+        let tried = |secret: &str, now| (1..=4).map(|n| by(IpAddr::V4(Ipv4Addr::new(10, 0, 0, n)), secret, now)).sum::<usize>();
 
         let after_10_seconds = now + Duration::from_secs(10);
         assert_eq!([tried("one", now), tried("two", now), tried("one", after_10_seconds)], [60, 60, 10]);
+        assert_eq!(by(ANA, "three", now), 20, "one address leaves names for others");
     }
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));

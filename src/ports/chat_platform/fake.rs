@@ -1,6 +1,6 @@
 //! A fake platform in memory. A test makes it reject requests, delay them, or lose their responses. It serves the channels of the console.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::backend::room::is_of_console;
-use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::id::{ChannelId, GuildId, Ticket};
+use crate::domain::tools::built_in::Poll;
 
 /// The duration of a request.
 pub const TAKES: Duration = Duration::from_millis(500);
@@ -43,6 +44,8 @@ pub struct FakePlatform {
     public: Mutex<BTreeSet<ChannelId>>,
     acknowledged: Mutex<Vec<String>>,
     announced: Mutex<Vec<(String, String)>>,
+    polls: Mutex<BTreeMap<Ticket, Poll>>,
+    loses_polls: Mutex<bool>,
     newest: Mutex<usize>,
 }
 
@@ -112,6 +115,16 @@ impl FakePlatform {
         lock(&self.announced).iter().map(|(_, text)| text.clone()).collect()
     }
 
+    /// Makes requests for polls arrive nowhere, without an end.
+    pub fn loses_polls(&self) {
+        *lock(&self.loses_polls) = true;
+    }
+
+    /// The questions of the posted polls, in order.
+    pub fn polls(&self) -> Vec<Arc<str>> {
+        lock(&self.polls).values().map(|poll| poll.question.clone()).collect()
+    }
+
     /// The number of typing indicators that were shown.
     pub fn typed(&self) -> usize {
         *lock(&self.typed)
@@ -179,6 +192,14 @@ impl ChatPlatform for FakePlatform {
         };
         tokio::time::sleep(TAKES / 2).await;
         answer
+    }
+
+    async fn post_poll(&self, _: &ChannelId, call: Ticket, poll: &Poll) -> Result<(), NotSent> {
+        if *lock(&self.loses_polls) {
+            std::future::pending::<()>().await;
+        }
+        lock(&self.polls).insert(call, poll.clone());
+        Ok(())
     }
 
     async fn acknowledge_stop(&self, _: &ChannelId, message: &str) {

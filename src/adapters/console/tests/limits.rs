@@ -84,6 +84,27 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_limits() {
 }
 
 #[tokio::test]
+async fn behind_a_trusted_proxy_one_client_does_not_keep_all_connections() {
+    let settings = Server { trusted_proxies: vec!["127.0.0.0/8".into()], max_connections_per_address: 2, ..with_token() };
+    let world = World::with(settings).await;
+    let slow = "POST /signin HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.7\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
+    let mut open = [world.connect().await, world.connect().await];
+    for stream in &mut open {
+        stream.write_all(slow.as_bytes()).await.unwrap();
+        // The server asks for the body once it has admitted the request.
+        stream.read_exact(&mut [0; 25]).await.unwrap();
+    }
+
+    let ask = async |client: &str| {
+        let request = world.request(Method::GET, "/signin").header("x-forwarded-for", client);
+        request.send().await.unwrap().status().as_u16()
+    };
+
+    assert_eq!([ask("192.0.2.7").await, ask("192.0.2.8").await], [429, 200]);
+    drop(open);
+}
+
+#[tokio::test]
 async fn anonymous_clients_do_not_use_up_the_requests_of_an_authenticated_one_at_the_same_address() {
     let token = "correct-horse-battery-staple-of-32-characters";
     let settings = Server { admin_token: Some(token.into()), ..settings() };
