@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan as _, Zoned};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::id::{CompanionId, PersonId, Seq};
@@ -43,9 +43,9 @@ pub struct Reminder {
     /// The name of the time zone in which the person set it. None: the guild's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<Arc<str>>,
-    /// The message that asked for it. Its deletion erases the reminder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Seq>,
+    /// The messages that asked for it. The deletion of one erases the reminder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    pub asked: Vec<Seq>,
     /// The companion that was asked, which acknowledges it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionId>,
@@ -65,8 +65,22 @@ pub struct NewReminder {
     pub zone: Option<Arc<str>>,
     /// The companion that is asked for it.
     pub companion: Option<CompanionId>,
-    /// The message that asks for it.
-    pub asked: Option<Seq>,
+    /// The messages that ask for it.
+    pub asked: Vec<Seq>,
+}
+
+/// Older records have the number of one message.
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Seq>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Asked {
+        One(Seq),
+        More(Vec<Seq>),
+    }
+    Ok(match Asked::deserialize(deserializer)? {
+        Asked::One(seq) => vec![seq],
+        Asked::More(all) => all,
+    })
 }
 
 impl Reminder {
@@ -82,7 +96,7 @@ impl Reminder {
     pub fn redact(&mut self) {
         self.text = "".into();
         (self.of.id, self.of.name) = ("".into(), "".into());
-        (self.zone, self.asked) = (None, None);
+        (self.zone, self.asked) = (None, Vec::new());
     }
 
     /// When it is due, as its person reads a clock.
@@ -187,7 +201,7 @@ impl Reminders {
 
     /// Erases those that these messages asked for, or announce.
     pub(crate) fn delete(&mut self, messages: &[Seq]) {
-        let is_kept = |reminder: &Reminder| reminder.asked.is_none_or(|asked| !messages.contains(&asked));
+        let is_kept = |reminder: &Reminder| !reminder.asked.iter().any(|asked| messages.contains(asked));
         self.open.retain(|_, reminder| is_kept(reminder));
         self.announced.retain(|_, (seq, reminder)| is_kept(reminder) && !messages.contains(seq));
     }
@@ -267,7 +281,7 @@ pub enum Reading {
     Plain,
     /// The clocks skip it on that day. The reminder is later by as much as they are put forward.
     Skipped,
-    /// The clocks show it twice on that day. The first time counts.
+    /// The clocks show it twice on that day. The first time counts, if it is not over.
     Twice,
 }
 
@@ -293,7 +307,8 @@ fn due(at: Option<&str>, in_minutes: Option<f64>, now: Moment, zone: &TimeZone) 
 
 fn time(at: &str, now: &Zoned) -> Result<(Moment, Reading), NotSet> {
     let moment = |time: Timestamp| Moment::from_micros(u64::try_from(time.as_microsecond()).unwrap_or_default());
-    if let Ok(time) = at.parse::<Timestamp>() {
+    let with_zone = || at.parse::<Zoned>().map(|zoned| zoned.timestamp());
+    if let Ok(time) = at.parse::<Timestamp>().or_else(|_| with_zone()) {
         return Ok((moment(time), Reading::Plain));
     }
     let local = |local: DateTime| {
@@ -303,15 +318,22 @@ fn time(at: &str, now: &Zoned) -> Result<(Moment, Reading), NotSet> {
             AmbiguousOffset::Gap { .. } => Reading::Skipped,
             AmbiguousOffset::Fold { .. } => Reading::Twice,
         };
-        let zoned = ambiguous.compatible().map_err(|_| NotSet::Unreadable)?;
-        Ok((moment(zoned.timestamp()), reading))
+        let first = ambiguous.clone().compatible().map_err(|_| NotSet::Unreadable)?;
+        if reading == Reading::Twice && first <= *now {
+            return Ok((moment(ambiguous.later().map_err(|_| NotSet::Unreadable)?.timestamp()), Reading::Plain));
+        }
+        Ok((moment(first.timestamp()), reading))
     };
-    // A date alone would be a reminder at midnight.
-    if let (Ok(time), true) = (at.parse::<DateTime>(), at.contains(':')) {
+    // A date alone would be a reminder at midnight. The parsers ignore an offset or a zone that does not fit.
+    let at = at.to_ascii_lowercase();
+    let is_of = |text: &str, others: &str| text.contains(':') && text.chars().all(|c| c.is_ascii_digit() || others.contains(c));
+    let has_offset = at.rfind(['-', '+']) > at.find(':');
+    if let (Ok(time), true, false) = (at.parse::<DateTime>(), is_of(&at, ":.-t "), has_offset) {
         return local(time);
     }
-    let (is_tomorrow, at) = at.strip_prefix("tomorrow ").map_or((false, at), |at| (true, at.trim_start()));
-    let time = at.parse::<Time>().map_err(|_| NotSet::Unreadable)?;
+    let (is_tomorrow, at) = at.strip_prefix("tomorrow ").map_or((false, &*at), |at| (true, at.trim_start()));
+    let at = if at.find(':') == Some(1) { format!("0{at}") } else { at.to_owned() };
+    let time = at.parse::<Time>().ok().filter(|_| is_of(&at, ":.")).ok_or(NotSet::Unreadable)?;
     let today = now.date().to_datetime(time);
     match local(today)? {
         (due, reading) if due > moment(now.timestamp()) && !is_tomorrow => Ok((due, reading)),

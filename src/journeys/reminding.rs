@@ -37,7 +37,7 @@ fn in_minutes(minutes: f64) -> NewReminder {
         in_minutes: Some(minutes),
         zone: None,
         companion: Some("aria".into()),
-        asked: None,
+        asked: Vec::new(),
     }
 }
 
@@ -213,12 +213,14 @@ async fn what_is_asked_for_while_a_companion_writes_is_not_lost() {
     world.main.set_delay(Duration::from_secs(8));
 
     world.say_then_pass(LOBBY, "Ari, roll two dice please", 6.0).await;
-    world.say_then_pass(LOBBY, "Ari, remind me in ten minutes to feed Mora", 60.0).await;
+    let asked = world.say_then_pass(LOBBY, "Ari, remind me in ten minutes to feed Mora", 60.0).await;
 
     let said: String =
         world.history(LOBBY).await.into_iter().filter(|(who, _)| who == "aria").map(|(_, text)| text + "\n").collect();
     assert!(said.contains("I rolled 2d6: ") && said.contains("reminder 1 is set"), "{said}");
     assert_eq!(open(&world).await.iter().map(|one| &*one.text).collect::<Vec<_>>(), ["feed Mora"]);
+    world.backend.messages.delete(&room(LOBBY), asked).await.unwrap();
+    assert_eq!((open(&world).await, left_of("feed Mora", &world).await), (Vec::new(), 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,7 +347,7 @@ async fn a_forgotten_person_leaves_no_reminder() {
 async fn the_deletion_of_the_message_that_asked_erases_it() {
     let world = World::with_lobby().await;
     let asked = world.say(LOBBY, "Ari, remind me to feed the cat in an hour").await;
-    let new = NewReminder { asked: Some(asked), ..in_minutes(60.0) };
+    let new = NewReminder { asked: vec![asked], ..in_minutes(60.0) };
     world.backend.reminders.remind(&room(LOBBY), new).await.unwrap();
     world.pass(1_000.0).await;
 

@@ -13,7 +13,8 @@ use super::models::parsed_endpoint;
 use super::{Problem, seconds, within};
 use crate::domain::budget::DailyCalls;
 use crate::domain::id::GuildId;
-use crate::domain::tools::{Allow, CAUSE, RightSetting};
+use crate::domain::tools::built_in::BuiltIn;
+use crate::domain::tools::{Allow, CAUSE, Confirm, RightSetting};
 
 const MOST_OF_DAY: u32 = 1_000_000;
 /// The maximum number of ids in a list.
@@ -59,6 +60,10 @@ impl Tools {
         self.prices.iter().try_for_each(|(name, price)| within(&format!("prices.{name}"), *price, 0.0..=1_000.0))?;
         check_ids("operators", self.operators.iter(), &[])?;
         for (name, right) in &self.rights {
+            if **name == *BuiltIn::Poll.as_str() && right.confirm == Some(Confirm::Always) {
+                let message = "is \"always\", but a poll stands in the statement that adds it, which waits for nobody; remove it";
+                return Err(Problem::new(format!("rights.{name}.confirm"), message));
+            }
             check_ids(&format!("rights.{name}.roles"), right.roles.iter(), &[])?;
             check_ids(&format!("rights.{name}.approvers"), right.approvers.iter().flatten(), &[CAUSE])?;
             if let Some(guild) = right.guilds.iter().flatten().find(|guild| !is_guild(guild)) {

@@ -15,11 +15,12 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::conversation::{Conversation, Input};
 use crate::domain::event::Event;
-use crate::domain::id::{PersonId, Ticket};
-use crate::domain::message::{Address, Message};
+use crate::domain::id::{PersonId, Seq, Ticket};
+use crate::domain::message::{Address, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::reminders::{KIND, NewReminder, NotSet, Reading, Reminder, Wanted};
 use crate::domain::tools::{ToolCalled, Who};
+use crate::domain::window::Entry;
 use crate::journal::reader::Reader;
 use crate::ports::chat_platform::insist;
 use crate::telemetry::operations::reminded;
@@ -121,7 +122,7 @@ impl State {
                 Ok(format!("reminder {number} is cancelled"))
             }
             Wanted::Set { text, at, in_minutes } => {
-                let asked = self.conversation.turns().owed_reply(called.ticket).and_then(|owed| owed.message);
+                let asked = self.asking(called, person);
                 let (of, companion) = (self.conversation.person(person), Some(called.companion.clone()));
                 let wanted = NewReminder { of, text, at, in_minutes, zone, companion, asked };
                 let (reminder, reading) = self.planned(wanted).map_err(|not_set| not_set.to_string())?;
@@ -137,6 +138,20 @@ impl State {
                 Ok(answer)
             }
         }
+    }
+
+    /// The messages of a person that a call answers. Of a confirmed call, whose reply is over, it is the newest one that the model was shown.
+    fn asking(&self, called: &ToolCalled, person: &PersonId) -> Vec<Seq> {
+        let window = self.conversation.window();
+        let is_by = |entry: &Entry| entry.message.from.role == Role::Person && *entry.message.from.id == *person.as_str();
+        let owed = self.conversation.turns().owed_reply(called.ticket);
+        let answered = owed.into_iter().flat_map(|owed| &owed.messages).copied();
+        let asking: Vec<_> = answered.filter(|seq| window.get(*seq).is_some_and(is_by)).collect();
+        if !asking.is_empty() {
+            return asking;
+        }
+        let was_shown = |entry: &&Entry| called.shown.is_none_or(|(_, last)| entry.seq <= last) && is_by(entry);
+        window.entries().rev().find(was_shown).map(|entry| entry.seq).into_iter().collect()
     }
 
     /// Announces the reminders that are due, and posts those that no companion will acknowledge. Each is journaled at most once: a restarted channel

@@ -39,7 +39,7 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Answered, Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
-use crate::domain::tools::KnownCall;
+use crate::domain::tools::{KnownCall, Refusal};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Written;
@@ -357,6 +357,7 @@ async fn about_calls(reply: &Arguments, sentence: impl Fn(&KnownCall, Language) 
 /// The outcomes of the calls that a reply made, for a model that writes nothing about them.
 async fn ends_of_calls(reply: &Arguments) -> Option<String> {
     let sentence = |KnownCall { called, answer, .. }: &KnownCall, language: Language| match answer {
+        _ if called.refused == Some(Refusal::UsedUp) => Some(language.say("calls.used_up", &[("tool", &called.tool)])),
         _ if called.refused.is_some() => Some(language.say("calls.refused", &[("tool", &called.tool)])),
         Some(answer) => Some(tools::sentence_about("calls.made", &called.tool, answer.outcome, language)),
         None => None,

@@ -662,7 +662,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
                 Event::ReminderSet(reminder) => {
-                    gone.contains(&recorded.seq) || reminder.asked.is_some_and(|asked| gone.contains(&asked))
+                    gone.contains(&recorded.seq) || reminder.asked.iter().any(|asked| gone.contains(asked))
                 }
                 Event::ToolCalled(called) => {
                     let is_about_gone = about_gone.contains(&called.ticket) || called.was_shown(gone);

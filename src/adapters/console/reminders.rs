@@ -121,7 +121,7 @@ pub(super) async fn set(
     if let Some(visit) = caller.in_room(&room, &console)? {
         console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
     }
-    let new = NewReminder { of, text, at, in_minutes, zone, companion, asked: None };
+    let new = NewReminder { of, text, at, in_minutes, zone, companion, asked: Vec::new() };
     Ok((StatusCode::CREATED, Answer(console.backend()?.reminders.remind(&room, new).await?)))
 }
 

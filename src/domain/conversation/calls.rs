@@ -5,6 +5,7 @@ use super::super::budget::DailyCalls;
 use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::arguments::{self, JsonObject};
+use super::super::tools::built_in::BuiltIn;
 use super::super::tools::{
     CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, KnownCall, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal,
     Standing, StatementCall, ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
@@ -288,10 +289,15 @@ impl Step<'_, '_> {
                 let stopped = known.unreported.iter().filter(is_of_same);
                 known.own.iter().chain(stopped).any(|call| is_same(call, &tool, parsed.as_ref(), now))
             };
+            // All polls of a statement would share its votes.
+            let is_poll = |tool: &str| *tool == *BuiltIn::Poll.as_str();
+            let has_poll =
+                || known.own.iter().any(|call| is_poll(&call.called.tool) && (call.is_running() || call.poll().is_some()));
             let permitted = match offered {
                 _ if known.made >= most => Err(Refusal::TooMany),
                 None => Err(Refusal::NotOffered),
                 Some(_) if !is_well_formed => Err(Refusal::BadArguments),
+                Some(offered) if !offered.is_external && is_poll(&tool) && has_poll() => Err(Refusal::Repeated),
                 Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
                 Some(offered) => {
                     let has_external_answer = offer.has_external_answer || known.has_external_answer();

@@ -49,7 +49,7 @@ fn outcome(call: &KnownCall, now: Moment) -> &'static str {
             Refusal::AfterOutside => "not made: after an answer from outside, only tools that read may be called",
             Refusal::TooMany => "not made: you have made all your calls",
             Refusal::BadArguments => "not made: the arguments are no JSON object that fits",
-            Refusal::Repeated => "not made again: the same call is above",
+            Refusal::Repeated => "not made again: the same call, or a poll, is above",
             Refusal::UsedUp => "not made: the calls that are allowed in a day are used up",
         };
     }

@@ -12,6 +12,7 @@ use crate::id::CompanionId;
 use crate::message::{Author, Cut, Message, Quoted, Role};
 use crate::moment::Moment;
 use crate::note::Note;
+use crate::tools::built_in::Poll;
 
 /// A message is shown with its time after a silence of this length. The first message of a day is, too.
 const GAP: Duration = Duration::from_secs(600);
@@ -55,7 +56,10 @@ const FRAME: usize = 2_000;
 /// Whether the text of a message has so much room that it is certainly shown whole, with nothing that depends on the room.
 pub(super) fn is_whole(said: &Said, room: usize) -> bool {
     // No character weighs more than six for each of its bytes.
-    said.quoted.is_none() && said.message.cut.is_none() && said.message.text.len() * 6 + FRAME <= room
+    said.quoted.is_none()
+        && said.message.cut.is_none()
+        && poll_of(&said.message).is_none()
+        && said.message.text.len() * 6 + FRAME <= room
 }
 
 /// [`line_end`] for readers that are not the author. It is kept if the text is whole.
@@ -106,13 +110,27 @@ pub(super) fn note_line(note: &Note, has_namesake: bool, most: usize) -> Option<
 fn end_with_text(mut line: String, message: &Message, is_own: bool, end: &str, most: usize) -> Option<String> {
     line.push('"');
     let room = most.checked_sub(weight(&line) + weight(end) + 1)?;
-    let mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, is_own, room / 4)).unwrap_or_default();
+    let mut mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, is_own, room / 4)).unwrap_or_default();
+    if let Some(poll) = poll_of(message) {
+        mark.push('\n');
+        mark.push_str(&cut_middle(&poll.to_string(), room / 4, escaped_weight));
+    }
     let room = room.checked_sub(mark.chars().map(escaped_weight).sum())?;
     escape_into(&mut line, &cut_middle(&message.text, room, escaped_weight));
     escape_into(&mut line, &mark);
     line.push('"');
     line.push_str(end);
     Some(line)
+}
+
+/// A line that informs a companion of the poll below its statement. The poll in the line weighs at most `room`.
+pub(super) fn poll_line(poll: &Poll, room: usize, is_short: bool) -> String {
+    let poll = cut_middle(&poll.to_string(), room, escaped_weight).into_owned();
+    event_line("poll", &poll, is_short)
+}
+
+pub(super) fn poll_of(message: &Message) -> Option<&Poll> {
+    message.calls.iter().find_map(|call| call.poll.as_deref())
 }
 
 fn role_of(from: &Author, reader: Option<Reader<'_>>) -> &'static str {
@@ -147,10 +165,16 @@ fn cut_mark(cut: &Cut, heard: &str, is_own: bool, room: usize) -> String {
 pub(super) fn cut_line(cut: &Cut, heard: &str, room: usize, is_short: bool) -> String {
     let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
     let rest = unheard(cut, heard, room).map(|unheard| format!(" Nobody heard the rest: {unheard}")).unwrap_or_default();
-    let (begin, end) =
-        if is_short { ("(cut off): \"", "\"\n") } else { ("{\"role\":\"event\",\"kind\":\"cut off\",\"text\":\"", "\"}\n") };
-    let mut line = begin.to_owned();
-    escape_into(&mut line, &format!("You were cut off{by} there.{rest}"));
+    event_line("cut off", &format!("You were cut off{by} there.{rest}"), is_short)
+}
+
+fn event_line(kind: &str, text: &str, is_short: bool) -> String {
+    let (mut line, end) = if is_short {
+        (format!("({kind}): \""), "\"\n")
+    } else {
+        (format!("{{\"role\":\"event\",\"kind\":\"{kind}\",\"text\":\""), "\"}\n")
+    };
+    escape_into(&mut line, text);
     line + end
 }
 

@@ -12,7 +12,9 @@ use super::data::{
 };
 use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
-use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, is_whole, kept_line_end, short_line};
+use super::line::{
+    Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, is_whole, kept_line_end, poll_line, poll_of, short_line,
+};
 use super::lore::lore;
 use super::recalled::{self, Found};
 use super::room::{SMALL, how_to_read_turns, is_small, statement_ending_weight, statement_name_weight};
@@ -63,7 +65,7 @@ struct Item<'a> {
     /// Its line, or the companion's own text.
     text: String,
     is_own: bool,
-    /// For own text that was cut off: the line that says so.
+    /// For own text: the lines that say that it was cut off, and what poll is below it.
     cut: String,
 }
 
@@ -81,7 +83,8 @@ impl<'a> Item<'a> {
             };
             return Some(Self { said, text, is_own: false, cut: String::new() });
         }
-        let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4, is_short)).unwrap_or_default();
+        let mut cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4, is_short)).unwrap_or_default();
+        cut.extend(poll_of(message).map(|poll| poll_line(poll, most / 4, is_short)));
         let room = most.checked_sub(weight(&cut))?;
         // Escaping may add a space to each mark.
         let text = match is_whole(said, room / 2) {

@@ -19,10 +19,16 @@ fn a_time_is_read_in_the_zone_of_the_person_and_others_are_refused() {
     assert_eq!(read(" 2026-11-30 14:30 "), Ok((at("2026-11-30T13:30:00Z"), Reading::Plain)));
     assert_eq!(read("14:30"), Ok((at("2026-11-30T13:30:00Z"), Reading::Plain)), "today");
     assert_eq!(read("09:00"), Ok((at("2026-12-01T08:00:00Z"), Reading::Plain)), "tomorrow, because today it is over");
+    assert_eq!(read("9:00"), read("09:00"));
+    assert_eq!(read("2026-11-30T22:30[Asia/Tokyo]"), Ok((at("2026-11-30T13:30:00Z"), Reading::Plain)));
+    assert_eq!(read("Tomorrow 14:30"), Ok((at("2026-12-01T13:30:00Z"), Reading::Plain)));
     assert_eq!(read("tomorrow 14:30"), Ok((at("2026-12-01T13:30:00Z"), Reading::Plain)));
     assert_eq!(read("2026-11-30T13:00:30"), Err(NotSet::TooSoon));
     assert_eq!(read("2026-11-29T13:00"), Err(NotSet::TooSoon));
     assert_eq!(read("2027-12-02T13:00"), Err(NotSet::TooLate));
+    for text in ["2026-12-01T14", "20261201T1430", "14:30+09:00", "14:30[Asia/Tokyo]", "1430"] {
+        assert_eq!(read(text), Err(NotSet::Unreadable), "{text}");
+    }
     for text in ["", "soon", "2026-12-01", "25:00", "2026-02-30T10:00", "9999-99-99T10:00", "in 5 minutes", "0", "-1"] {
         assert_eq!(read(text), Err(NotSet::Unreadable), "{text}");
     }
@@ -54,6 +60,9 @@ fn a_local_time_that_is_skipped_is_moved_and_of_two_the_first_counts() {
         ("Europe/Berlin", "2027-10-30T12:00:00Z", "2027-10-31T02:30", "2027-10-31T00:30:00Z", Reading::Twice),
         ("America/New_York", "2027-03-13T12:00:00Z", "2027-03-14T02:30", "2027-03-14T07:30:00Z", Reading::Skipped),
         ("America/New_York", "2027-11-06T12:00:00Z", "2027-11-07T01:30", "2027-11-07T05:30:00Z", Reading::Twice),
+        // In the hour that comes twice, the first time may be over.
+        ("America/New_York", "2027-11-07T06:10:00Z", "01:30", "2027-11-07T06:30:00Z", Reading::Plain),
+        ("America/New_York", "2027-11-07T05:45:00Z", "2027-11-07T01:30", "2027-11-07T06:30:00Z", Reading::Plain),
         // At the same hour on the day after the change, not 24 hours later.
         ("Europe/Berlin", "2027-03-27T10:00:00Z", "10:30", "2027-03-28T08:30:00Z", Reading::Plain),
     ];
@@ -71,7 +80,7 @@ fn a_late_one_says_when_it_was_due_in_its_zone() {
         text: "feed the cat".into(),
         due: at("2026-11-30T08:00:00Z"),
         zone: Some("Europe/Berlin".into()),
-        asked: None,
+        asked: Vec::new(),
         companion: None,
     };
     let late = |now: &str| reminder.late(at(now), &TimeZone::UTC);

@@ -1,6 +1,7 @@
 //! The built-in tools: what they are called, what they take, and what they answer.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -58,6 +59,13 @@ impl Poll {
             return Err("two of the \"options\" must differ".to_owned());
         }
         Ok(Self { question, options: options.into_iter().map(Arc::from).collect() })
+    }
+}
+
+/// As prompts show it.
+impl fmt::Display for Poll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[poll: {} Answers: {}]", self.question, self.options.join(" / "))
     }
 }
 
@@ -124,7 +132,7 @@ fn reminders_parameters() -> Value {
             "action": { "type": "string", "enum": ["set", "list", "cancel"] },
             "text": { "type": "string", "description": "set: what the person wants to be reminded of" },
             "in_minutes": { "type": "number", "description": "set: in how many minutes; either this or at" },
-            "at": { "type": "string", "description": "set: when, as 2027-03-28T14:30 or 14:30 in the person's time zone, or with an offset" },
+            "at": { "type": "string", "description": "set: when, as 2027-03-28T14:30, 14:30 or tomorrow 14:30 in the person's time zone, or with an offset" },
             "number": { "type": "integer", "description": "cancel: the number of the reminder" },
         },
         "required": ["action"],

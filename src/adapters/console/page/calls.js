@@ -56,7 +56,11 @@ async function drawCard(node, path, known, companion) {
 // A poll. The newest reply of each person that is one of its options is a vote. On a platform people vote there.
 function drawPoll(room, seq, { question, options }, me) {
   const votes = new Map();
-  for (const { replyTo, from, text } of room.entries) if (replyTo === seq && options.includes(text)) votes.set(from, text);
+  const folded = word => word.trim().toLowerCase();
+  for (const { replyTo, from, text } of room.entries) {
+    const chosen = replyTo === seq && options.find(option => folded(option) === folded(text));
+    if (chosen) votes.set(from, chosen);
+  }
   const problem = el('p', { class: 'danger', role: 'alert' });
   const vote = text => request('POST', `/api/rooms/${encodeURIComponent(room.id)}/messages`, { from: me, text, reply_to: seq, background: true });
   const row = option => {

@@ -89,12 +89,16 @@ function insert(room, entry) {
   return true;
 }
 
+// A reply can be a vote.
+function recount(room, { replyTo }) {
+  if (room.seen.get(`m${replyTo}`)?.calls.some(call => call.poll)) changeMessage(room, replyTo);
+}
+
 function insertMessage(room, m) {
   if (m.role === 'companion') learnNames(room, [{ id: m.from, name: m.name }]);
   const entry = messageEntry(m);
   if (entry.voiceNote?.note) room.transcribed.add(entry.voiceNote.note);
-  // A reply can be a vote.
-  if (room.seen.get(`m${entry.replyTo}`)?.calls.some(call => call.poll)) changeMessage(room, entry.replyTo);
+  recount(room, entry);
   return insert(room, entry);
 }
 
@@ -307,6 +311,7 @@ const RULES = {
     Object.assign(entry, { text: wordsOf(e.text, files), files, edited: e.edited ?? entry.edited, version: entry.version + 1 });
     if (!captions.size) Object.assign(entry, { cut: null, truncated: false });
     redrawQuotes(room, new Set([e.message]));
+    recount(room, entry);
     return TALK;
   },
   deleted(room, e, now) {
@@ -323,7 +328,9 @@ const RULES = {
     redrawDecisions(room);
     // Before the messages are gone, because the oldest one may be among them.
     insertTombstones(room);
-    room.entries = room.entries.filter(entry => entry.kind !== 'message' || !deleted.has(entry.seq));
+    const isGone = entry => entry.kind === 'message' && deleted.has(entry.seq);
+    room.entries.filter(isGone).forEach(entry => recount(room, entry));
+    room.entries = room.entries.filter(entry => !isGone(entry));
     return TALK;
   },
   joined(room, e, now) {

@@ -159,6 +159,8 @@ fn dice(lower: &str, said: &[&str], names: &str) -> Option<String> {
     Some(format!("{}d{sides}", many.unwrap_or(1.0)))
 }
 
+const OTHER_DAYS: &str = "monday tuesday wednesday thursday friday saturday sunday next week january february april june july august september october november december montag dienstag mittwoch donnerstag freitag samstag sonntag übermorgen nächsten nächste woche januar februar märz mai juni juli oktober dezember lunes martes miércoles jueves viernes sábado domingo próximo próxima semana enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre";
+
 /// The argument, its value, and the words of `in ten minutes to feed the cat` or `tomorrow at 9 to feed the cat`.
 fn reminder(said: &[&str]) -> Option<(&'static str, Value, String)> {
     let is_part = |c: char| c.is_alphanumeric();
@@ -170,6 +172,10 @@ fn reminder(said: &[&str]) -> Option<(&'static str, Value, String)> {
     let (key, time, mut gone) = if let Some(at) = (0..said.len()).find(is_wait) {
         ("in_minutes", json!(count(word(at + 1))? * unit(word(at + 2))?), vec![at, at + 1, at + 2])
     } else {
+        // Days that the tool has no words for.
+        if find(OTHER_DAYS).is_some() {
+            return None;
+        }
         let at = (0..said.len()).find(|at| listed("at um las la", word(*at)) && clock(word(at + 1), word(at + 2)).is_some())?;
         let time = clock(word(at + 1), word(at + 2))?;
         let day = find("tomorrow morgen mañana");
