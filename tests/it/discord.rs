@@ -10,5 +10,7 @@ mod crowd;
 mod gateway;
 mod home;
 mod inbound_events;
+mod node;
+mod other_make;
 mod outbound;
 mod real_time;

@@ -159,9 +159,10 @@ async fn a_poll_is_posted_below_its_statement_and_as_a_list_where_polls_are_not_
     let by_bot: Vec<&Post> = posts.iter().filter(|post| post.author == Author::User(discord.bot())).collect();
     let polls = discord
         .look(|state| by_bot.iter().map(|post| state.world.message(general, post.message)?.poll.clone()).collect::<Vec<_>>());
-    let answers = json!([{ "poll_media": { "text": "Here" } }, { "poll_media": { "text": "there" } }]);
-    let poll = json!({ "question": { "text": "Where do we eat?" }, "answers": answers, "duration": 24 });
-    assert_eq!(polls, [Some(poll), None]);
+    let [Some(poll), None] = &polls[..] else { panic!("one of two is a poll: {polls:?}") };
+    let answers =
+        json!([{ "answer_id": 1, "poll_media": { "text": "Here" } }, { "answer_id": 2, "poll_media": { "text": "there" } }]);
+    assert_eq!((&poll["question"]["text"], &poll["answers"]), (&json!("Where do we eat?"), &answers));
     assert_eq!(&*by_bot[1].content, "When do we eat?\n* Now\n* later");
     server.stop().await;
 }

@@ -2,12 +2,12 @@
 //!
 //! <https://docs.discord.com/developers/resources/message#create-message>, <https://docs.discord.com/developers/resources/message#allowed-mentions-object>
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::interactions::{check_components, check_embeds};
 use super::messages::named;
 use super::permissions::in_guild;
-use super::{Guild, Id, Mentions, Permissions, Refusal, World};
+use super::{Guild, Id, Mentions, Permissions, Refusal, World, iso8601, now_ms};
 
 /// The maximum length of a text, in characters.
 const CONTENT: usize = 2_000;
@@ -41,15 +41,27 @@ pub enum Sender {
     Webhook,
 }
 
-/// <https://docs.discord.com/developers/resources/poll#poll-create-request-object>
-fn check_poll(poll: &Value) -> Result<(), Refusal> {
+/// A poll as its message shows it: with ids of the answers, and with its end instead of its duration.
+///
+/// <https://docs.discord.com/developers/resources/poll#poll-create-request-object>, <https://docs.discord.com/developers/resources/poll#poll-object>
+fn created_poll(poll: &Value) -> Result<Value, Refusal> {
     let has_text = |text: &Value, most| text.as_str().is_some_and(|text| (1..=most).contains(&text.chars().count()));
     let answers = poll["answers"].as_array().map_or(&[][..], Vec::as_slice);
     let is_right = has_text(&poll["question"]["text"], 300)
         && (1..=10).contains(&answers.len())
         && answers.iter().all(|answer| has_text(&answer["poll_media"]["text"], 55))
         && poll["duration"].as_u64().is_none_or(|hours| (1..=768).contains(&hours));
-    if is_right { Ok(()) } else { Err(Refusal::field(&["poll"], "BASE_TYPE_BAD_LENGTH", "The poll is not valid.")) }
+    if !is_right {
+        return Err(Refusal::field(&["poll"], "BASE_TYPE_BAD_LENGTH", "The poll is not valid."));
+    }
+    let numbered = (1..).zip(answers).map(|(id, answer)| json!({ "answer_id": id, "poll_media": answer["poll_media"] }));
+    Ok(json!({
+        "question": poll["question"],
+        "answers": numbered.collect::<Vec<_>>(),
+        "expiry": iso8601(now_ms() + poll["duration"].as_u64().unwrap_or(24) * 3_600_000),
+        "allow_multiselect": poll["allow_multiselect"].as_bool().unwrap_or_default(),
+        "layout_type": poll["layout_type"].as_u64().unwrap_or(1),
+    }))
 }
 
 impl Draft {
@@ -59,7 +71,7 @@ impl Draft {
     ///
     /// An empty message, a text that is too long, a field of another type, or a contradiction in `allowed_mentions`.
     pub fn read(body: &Value, flags: u64) -> Result<Self, Refusal> {
-        if let Some(field) = UNSUPPORTED.into_iter().find(|field| !body[field].is_null()) {
+        if let Some(field) = UNSUPPORTED.into_iter().find(|field| !matches!(body[field], Value::Null | Value::Bool(false))) {
             return Err(Refusal::new(501, 0, &format!("the counterpart supports no {field}")));
         }
         let content = match &body["content"] {
@@ -74,8 +86,7 @@ impl Draft {
         let allowed = Allowed::read(&body["allowed_mentions"])?;
         let (embeds, components) = (check_embeds(body)?, body["components"].as_array().cloned().unwrap_or_default());
         check_components(body)?;
-        let poll = body.get("poll").filter(|poll| !poll.is_null()).cloned();
-        poll.as_ref().map_or(Ok(()), check_poll)?;
+        let poll = body.get("poll").filter(|poll| !poll.is_null()).map(created_poll).transpose()?;
         if content.is_empty() && embeds.is_empty() && components.is_empty() && poll.is_none() {
             return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
         }

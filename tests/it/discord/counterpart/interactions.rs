@@ -2,10 +2,10 @@
 //!
 //! <https://docs.discord.com/developers/interactions/receiving-and-responding>
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Id, Refusal, Rules, Unknown};
+use super::{Guild, Id, Refusal, Rules, Unknown};
 
 pub const APPLICATION_COMMAND: u64 = 2;
 pub const MESSAGE_COMPONENT: u64 = 3;
@@ -74,6 +74,13 @@ impl Interaction {
         }
         Ok(())
     }
+}
+
+/// Who installed the application where an interaction happened: a guild. In direct messages it is 0.
+///
+/// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-authorizing-integration-owners-object>
+pub fn guild_install(guild: Option<&Guild>) -> Value {
+    json!({ "0": guild.map_or_else(|| "0".to_owned(), |guild| guild.id.to_string()) })
 }
 
 /// Checks the components of a message: at most five rows, with one menu or up to five buttons each.

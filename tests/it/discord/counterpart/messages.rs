@@ -39,6 +39,8 @@ pub struct Message {
     pub flags: u64,
     /// Who reacted with which emoji.
     pub reactions: BTreeSet<(Id, String)>,
+    /// The metadata of the interaction that it answers.
+    pub interaction: Option<Value>,
     /// As it was sent: a text or a number. Only MESSAGE_CREATE contains it.
     pub nonce: Option<Value>,
 }
@@ -121,6 +123,7 @@ impl Message {
             forwarded: None,
             flags: 0,
             reactions: BTreeSet::new(),
+            interaction: None,
             nonce: None,
         }
     }
@@ -241,6 +244,12 @@ impl Message {
         if let Some(poll) = self.poll.as_ref().filter(|_| open) {
             json["poll"] = poll.clone();
         }
+        if !self.reactions.is_empty() {
+            json["reactions"] = self.reactions_json(world.bot());
+        }
+        if let Some(interaction) = &self.interaction {
+            json["interaction_metadata"] = interaction.clone();
+        }
         if let Author::Webhook { webhook, application, .. } = &self.author {
             json["webhook_id"] = json!(webhook);
             if let Some(application) = application {
@@ -267,6 +276,23 @@ impl Message {
             json["thread"] = thread.json();
         }
         json
+    }
+
+    /// <https://docs.discord.com/developers/resources/message#reaction-object>
+    fn reactions_json(&self, bot: Id) -> Value {
+        let emojis: BTreeSet<&String> = self.reactions.iter().map(|(_, emoji)| emoji).collect();
+        let reaction = |emoji: &String| {
+            let count = self.reactions.iter().filter(|(_, other)| other == emoji).count();
+            json!({
+                "count": count,
+                "count_details": { "burst": 0, "normal": count },
+                "me": self.reactions.contains(&(bot, emoji.clone())),
+                "me_burst": false,
+                "emoji": { "id": null, "name": emoji },
+                "burst_colors": [],
+            })
+        };
+        emojis.into_iter().map(reaction).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::id::Ids;
+use super::interactions::components_in;
 use super::moment::http_date;
 use super::{
     Application, Channel, Command, Content, Guild, Id, Intents, Interaction, Kind, Message, Permissions, Refusal, Unknown, User,
@@ -186,6 +187,12 @@ impl World {
     /// The messages of a channel that everybody sees, oldest first.
     pub fn messages(&self, channel: Id) -> impl DoubleEndedIterator<Item = &Message> {
         self.messages.get(&channel).into_iter().flat_map(BTreeMap::values).filter(|message| !message.is_ephemeral())
+    }
+
+    /// The newest message with this component.
+    pub fn message_with(&self, channel: Id, component: &str) -> Option<&Message> {
+        let has_it = |message: &&Message| components_in(&message.components).any(|found| found["custom_id"] == component);
+        self.messages.get(&channel)?.values().rev().find(has_it)
     }
 
     pub fn put_message(&mut self, message: Message) {

@@ -1,23 +1,20 @@
 //! People in a call who are played by @discordjs/voice (tests/voice/people.mjs). `.ci/voice` installs it.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tertulia::adapters::audio::opus::Decoder;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::super::counterpart::voice::{self, Mode, Speaking};
 use super::super::counterpart::{Counterpart, Id, Rules};
+use super::super::node::Node;
 use super::call::{Call, rules};
+use crate::harness::Premises;
 use crate::harness::call::sentence;
-use crate::harness::{PATIENCE, Premises};
 
 /// What is not louder than this is not audible: −50 dBFS.
 const AUDIBLE: f64 = 104.0;
@@ -28,36 +25,18 @@ const TOLERANCE: f64 = 0.5;
 /// How long the end-to-end encryption may be broken after a message that could not be followed.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(3);
 
-/// The program that plays them. It ends when this is dropped.
-struct People {
-    _child: Child,
-    input: ChildStdin,
-    told: watch::Receiver<Vec<Value>>,
-}
+/// The program that plays them.
+struct People(Node);
 
 impl People {
     fn start() -> Self {
-        let modules = std::env::var("TERTULIA_VOICE_MODULES").expect("TERTULIA_VOICE_MODULES is set: run .ci/voice");
-        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/voice/people.mjs");
-        let mut command = Command::new("node");
-        command.arg(program).env("TERTULIA_VOICE_MODULES", modules).kill_on_drop(true);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Node can be started");
-        let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        let (tell, told) = watch::channel(Vec::new());
-        tokio::spawn(async move {
-            let mut lines = BufReader::new(output).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                let event: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-                tell.send_modify(|told| told.push(event));
-            }
-        });
-        Self { _child: child, input, told }
+        Self(Node::start("voice/people.mjs", "TERTULIA_VOICE_MODULES", &[]))
     }
 
     async fn command(&mut self, name: &str, user: Id, more: Value) {
         let mut command = json!({ "do": name, "user": user });
         command.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        self.input.write_all(format!("{command}\n").as_bytes()).await.expect("the client runs");
+        self.0.command(&command).await;
     }
 
     /// Somebody joins the call, and is connected when this returns.
@@ -69,7 +48,7 @@ impl People {
     /// Lets somebody in who asks for it.
     async fn admit(&mut self, discord: &Counterpart, user: Id, channel: Id) {
         self.until("that somebody asks to be let in", user, 0, |events| named(events, "asks").map(|_| ())).await;
-        let before = self.told.borrow().len();
+        let before = self.0.count();
         let grant = discord.admit(user, channel);
         let endpoint = grant.endpoint.trim_start_matches("ws://");
         let admitted = json!({ "session": grant.session, "token": grant.token, "endpoint": endpoint });
@@ -88,7 +67,7 @@ impl People {
 
     /// Says packets.
     async fn say(&mut self, user: Id, packets: &[Vec<u8>]) {
-        let before = self.told.borrow().len();
+        let before = self.0.count();
         self.begin(user, packets).await;
         self.until("the end of what is said", user, before, |events| named(events, "said").map(|_| ())).await;
     }
@@ -105,23 +84,13 @@ impl People {
 
     /// Waits until the closure finds something in somebody's events after these.
     async fn until<T>(&mut self, what: &str, user: Id, since: usize, find: impl Fn(&[&Value]) -> Option<T>) -> T {
-        let mut found = None;
-        let waited = timeout(
-            PATIENCE,
-            self.told.wait_for(|told| {
-                let events: Vec<&Value> = told.iter().skip(since).filter(|event| event["user"] == user.to_string()).collect();
-                found = find(&events);
-                found.is_some()
-            }),
-        )
-        .await;
-        assert!(matches!(waited, Ok(Ok(_))), "{user} waited in vain for {what}");
-        drop(waited);
-        found.expect("that ended the wait")
+        let what = format!("{what} of {user}");
+        let is_about = |event: &&Value| event["user"] == user.to_string();
+        self.0.until(&what, since, |events| find(&events.iter().filter(is_about).collect::<Vec<_>>())).await
     }
 
     fn now(&self) -> usize {
-        self.told.borrow().len()
+        self.0.count()
     }
 }
 

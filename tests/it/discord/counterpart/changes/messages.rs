@@ -97,9 +97,9 @@ impl State {
         }
         let mut data =
             json!({ "user_id": user, "message_id": message, "emoji": { "id": null, "name": emoji }, "burst": false, "type": 0 });
-        if adds && self.world.guild_of(channel).is_some() {
-            // A removal does not name the member.
-            data["member"] = json!({ "user": self.world.users[&user].json() });
+        // A removal does not name the member.
+        if adds && let Some(member) = self.member_json(channel, user) {
+            data["member"] = member;
         }
         let name = if adds { "MESSAGE_REACTION_ADD" } else { "MESSAGE_REACTION_REMOVE" };
         self.send_event_in_channel(name, channel, None, data);
@@ -114,8 +114,16 @@ impl State {
 
     /// Sends a typing event.
     pub fn type_in(&mut self, channel: Id, person: Id) {
-        let data = json!({ "user_id": person, "timestamp": now_ms() / 1_000 });
+        let mut data = json!({ "user_id": person, "timestamp": now_ms() / 1_000 });
+        if let Some(member) = self.member_json(channel, person) {
+            data["member"] = member;
+        }
         self.send_event_in_channel("TYPING_START", channel, None, data);
+    }
+
+    /// The member of the channel's guild, if it has one and the user is in it.
+    fn member_json(&self, channel: Id, user: Id) -> Option<Value> {
+        Some(self.world.guild_of(channel)?.members.get(&user)?.json(&self.world.users[&user]))
     }
 
     fn send_message_event(&mut self, name: &'static str, message: &Message) {

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use super::super::interactions::{
     APPLICATION_COMMAND, AUTOCOMPLETE, CHANNEL_MENU, MESSAGE_COMPONENT, MODAL_SUBMIT, ROLE_MENU, TEXT_MENU, components_in,
+    guild_install,
 };
 use super::super::messages::image_hash;
 use super::super::permissions::in_guild;
@@ -65,10 +66,17 @@ impl Counterpart {
         })
     }
 
-    /// A user presses a button of this id below a message.
+    /// A user presses the newest button of this id. Without such a button, the interaction names no message.
     pub fn press(&self, user: Id, channel: Id, button: &str) -> Id {
         let data = json!({ "id": 2, "custom_id": button, "component_type": 2 });
-        self.with(|state| state.send_interaction(MESSAGE_COMPONENT, user, channel, data, None))
+        self.with(|state| {
+            let message = state.world.message_with(channel, button);
+            let shown = message.map(|message| message.json(&state.world, Content::All));
+            let message = message.map(|message| message.id);
+            let id = state.send_interaction(MESSAGE_COMPONENT, user, channel, data, shown);
+            message.into_iter().for_each(|message| state.set_component(id, message));
+            id
+        })
     }
 
     /// A person uses the button or the menu whose id begins with this, in a message. `chosen`: the values that are chosen in a menu.
@@ -253,7 +261,7 @@ impl State {
             "app_permissions": app_permissions,
             "locale": self.world.language(user),
             "entitlements": [],
-            "authorizing_integration_owners": { "0": guild.map_or_else(|| "0".to_owned(), |guild| guild.id.to_string()) },
+            "authorizing_integration_owners": guild_install(guild),
             "context": if guild.is_some() { 0 } else { 1 },
             "attachment_size_limit": 10_485_760,
         });

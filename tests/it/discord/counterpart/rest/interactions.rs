@@ -2,10 +2,10 @@
 //!
 //! <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-response-object>
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::interactions::{
-    APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, MODAL_SUBMIT, check_choices, check_modal,
+    APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, MODAL_SUBMIT, check_choices, check_modal, guild_install,
 };
 use super::super::journal::Answer;
 use super::super::messages::{CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
@@ -66,7 +66,9 @@ impl State {
         done()
     }
 
-    /// The message that answers this interaction, with its author and type.
+    /// The message that answers this interaction, with its author, type and metadata.
+    ///
+    /// <https://docs.discord.com/developers/resources/message#message-interaction-metadata-object>
     fn answering(&self, interaction: &Interaction, content: &str) -> Message {
         let author = Author::Webhook {
             webhook: self.world.application.id,
@@ -74,7 +76,15 @@ impl State {
             avatar_url: None,
             application: Some(self.world.application.id),
         };
-        Message { kind: CHAT_INPUT_COMMAND, ..Message::new(interaction.channel, author, content) }
+        let guild = self.world.guild_of(interaction.channel);
+        let metadata = json!({
+            "id": interaction.id,
+            "type": interaction.kind,
+            "user": self.world.users[&interaction.user].json(),
+            "authorizing_integration_owners": guild_install(guild),
+        });
+        let new = Message::new(interaction.channel, author, content);
+        Message { kind: CHAT_INPUT_COMMAND, interaction: Some(metadata), ..new }
     }
 
     fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
