@@ -13,11 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::guard::Caller;
-use super::limits::Share;
 use super::problem::Problem;
 use super::{Shared, validation};
-use crate::domain::attachment::{MOST_BYTES, MOST_FILES};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::ports::backend::Detail;
 use crate::ports::backend::room::RoomId;
@@ -29,13 +26,6 @@ const DRAIN_BYTES: usize = 1 << 20;
 
 /// The largest JSON body with files, in bytes. A card and a picture have up to 9 MiB, and base64 adds a third. The fields take up to 1.5 MiB.
 const MAX_WITH_FILES_BYTES: usize = 14 << 20;
-
-/// The largest JSON body of a message with files, in bytes. Base64 adds a third.
-const MAX_WITH_UPLOADS_BYTES: usize = MOST_FILES * (MOST_BYTES / 3 + 1) * 4 + (1 << 20);
-
-/// The maximum number of messages with files in memory. They have a limit of their own because guests send them, too. A guest sends one at a time,
-/// and the guests of an invitation half of them.
-pub(super) const MAX_UPLOADS: usize = 4;
 
 /// The maximum number of large bodies in memory. The permit of a body also covers the data decoded from it: up to 128 MiB for a picture.
 pub(super) const MAX_LARGE_BODIES: usize = 4;
@@ -68,29 +58,6 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithFiles<T> {
     }
 }
 
-/// A JSON body of a message, possibly with files in base64. With files it counts as an upload in memory until its permit is dropped.
-pub(super) struct JsonWithUploads<T>(pub(super) T, pub(super) Option<(OwnedSemaphorePermit, Option<Share>)>);
-
-impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithUploads<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
-        check_type(request.headers(), &["application/json"])?;
-        let caller = request.extensions().get::<Caller>().cloned();
-        let visit = caller.as_ref().and_then(|caller| caller.visit_at(request.uri().path())).cloned();
-        let (body, most) = (request.into_body(), console.settings.max_body_bytes);
-        if body.size_hint().exact().is_none_or(|bytes| bytes <= most as u64) {
-            return parse(&read(body, console, most).await?).map(|body| Self(body, None));
-        }
-        let share = match visit {
-            Some(visit) => Some(in_time(console.uploads_of_guests.acquire(&visit)).await?),
-            None => None,
-        };
-        let place = (permit(&console.uploads).await?, share);
-        parse(&read(body, console, MAX_WITH_UPLOADS_BYTES).await?).map(|body| Self(body, Some(place)))
-    }
-}
-
 /// The bytes of a character card. They count as a large body in memory until their permit is dropped.
 pub(super) struct FileBody(pub(super) Vec<u8>, pub(super) OwnedSemaphorePermit);
 
@@ -115,17 +82,17 @@ async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
     permit(&console.large_bodies).await
 }
 
-async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+pub(super) async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
     in_time(async { of.clone().acquire_owned().await.ok() }).await
 }
 
-async fn in_time<T>(place: impl Future<Output = Option<T>>) -> Result<T, Problem> {
+pub(super) async fn in_time<T>(place: impl Future<Output = Option<T>>) -> Result<T, Problem> {
     let place = tokio::time::timeout(LARGE_BODY_WAIT, place).await.ok().flatten();
     place.ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 
 /// Checks the content type. A missing one counts as the first of `types`.
-fn check_type(headers: &HeaderMap, types: &[&str]) -> Result<(), Problem> {
+pub(super) fn check_type(headers: &HeaderMap, types: &[&str]) -> Result<(), Problem> {
     if media_type(headers).is_none_or(|media| types.contains(&&*media)) {
         return Ok(());
     }
@@ -175,7 +142,7 @@ async fn read_or(body: Body, console: &Shared, limit: usize, too_large: impl Fn(
     tokio::time::timeout(console.settings.body_timeout(), whole).await.map_err(late)?
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let read = strict::json(bytes);
     let read = read.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {error}")))?;
     read.map_err(|Wrong { field, detail, .. }| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field))

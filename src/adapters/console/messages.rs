@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{CallPath, FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
+use super::body::{CallPath, FileBody, Json, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
 use super::problem::{Problem, done, off_thread};
+use super::uploads::JsonWithUploads;
 use super::validation::MAX_ID_CHARS;
 use super::{uploads, validation, visitor};
 use crate::domain::id::{PersonId, Seq};

@@ -3,28 +3,62 @@
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::body::HttpBody as _;
+use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tertulia_cards::picture::NotAPicture;
 use tertulia_cards::posted::{Posted, posted};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Shared;
-use super::body::FilePath;
+use super::body::{FilePath, check_type, in_time, parse, permit, read};
 use super::guard::Caller;
+use super::limits::Share;
 use super::problem::{Problem, off_thread};
 use crate::domain::attachment::{
-    Attachment, DESCRIPTION_CHARS, Kind, MOST_FILES, MOST_TEXT_BYTES, NAME_CHARS, inline, with_lines,
+    Attachment, DESCRIPTION_CHARS, Kind, MOST_BYTES, MOST_FILES, MOST_TEXT_BYTES, NAME_CHARS, inline, with_lines,
 };
 use crate::domain::id::Seq;
 use crate::ports::backend::Detail;
 use crate::ports::inbound_events::{InboundMessage, StoredFile, Upload};
 
+/// The largest JSON body of a message with files, in bytes. Base64 adds a third.
+const MAX_WITH_UPLOADS_BYTES: usize = MOST_FILES * (MOST_BYTES / 3 + 1) * 4 + (1 << 20);
+
+/// The maximum number of messages with files in memory. They have a limit of their own because guests send them, too. A guest sends one at a time,
+/// and the guests of an invitation half of them.
+pub(super) const MAX_UPLOADS: usize = 4;
+
 const TEXT: &str = "text/plain; charset=utf-8";
 /// A voice note: Ogg with Opus.
 const VOICE: &str = "audio/ogg";
+
+/// A JSON body of a message, possibly with files in base64. With files it counts as an upload in memory until its permit is dropped.
+pub(super) struct JsonWithUploads<T>(pub(super) T, pub(super) Option<(OwnedSemaphorePermit, Option<Share>)>);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithUploads<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
+        check_type(request.headers(), &["application/json"])?;
+        let caller = request.extensions().get::<Caller>().cloned();
+        let visit = caller.as_ref().and_then(|caller| caller.visit_at(request.uri().path())).cloned();
+        let (body, most) = (request.into_body(), console.settings.max_body_bytes);
+        if body.size_hint().exact().is_none_or(|bytes| bytes <= most as u64) {
+            return parse(&read(body, console, most).await?).map(|body| Self(body, None));
+        }
+        let share = match visit {
+            Some(visit) => Some(in_time(console.uploads_of_guests.acquire(&visit)).await?),
+            None => None,
+        };
+        let place = (permit(&console.uploads).await?, share);
+        parse(&read(body, console, MAX_WITH_UPLOADS_BYTES).await?).map(|body| Self(body, Some(place)))
+    }
+}
 
 /// Checks the files of a message, and makes them its attachments. Its text gets a line for each.
 pub(super) async fn take(message: &mut InboundMessage, console: &Shared) -> Result<(), Problem> {

@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 
 use super::super::Shared;
 use super::super::body::{
-    BookPath, CallPath, CompanionPath, EntryPath, FileBody, FilePath, InvitationPath, Json, JsonWithFiles, JsonWithUploads,
-    MemberPath, MessagePath, PicturePath, QueryParams, ReminderPath, RoomPath,
+    BookPath, CallPath, CompanionPath, EntryPath, FileBody, FilePath, InvitationPath, Json, JsonWithFiles, MemberPath,
+    MessagePath, PicturePath, QueryParams, ReminderPath, RoomPath,
 };
 use super::super::guard::Caller;
 use super::super::language::Preferred;
 use super::super::problem::Problem;
+use super::super::uploads::JsonWithUploads;
 use super::super::web_socket::Requested;
 use super::PlainId;
 use crate::domain::id::Seq;

@@ -87,7 +87,12 @@ async fn where_there_is_no_companion_the_bot_does_not_stay() {
     let ana = scene.call(home.ana, *harbour).await;
 
     home.discord.move_bot(home.guild, cellar);
-    home.discord.wait_for("the bot to leave", |state| !state.world.voice_states.contains_key(&(home.guild, home.bot))).await;
+    // On a busy machine its connection may break at that moment; then it returns to where it was.
+    let bot = (home.guild, home.bot);
+    let leaves = home
+        .discord
+        .wait_for("the bot to leave", |state| state.world.voice_states.get(&bot).is_none_or(|there| there.channel != cellar));
+    leaves.await;
     drop(ana);
 }
 

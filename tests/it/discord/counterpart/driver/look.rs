@@ -4,7 +4,7 @@ use tokio::time::timeout;
 
 use super::super::journal::{Answer, Post};
 use super::super::messages::LOADING;
-use super::super::{Id, Message, State};
+use super::super::{Answered, Id, Message, State};
 use super::Counterpart;
 use crate::harness::PATIENCE;
 
@@ -116,5 +116,5 @@ impl Counterpart {
 fn answer(state: &State, interaction: Id) -> Option<Message> {
     let interaction = state.world.interactions.get(&interaction)?;
     let message = state.world.message(interaction.channel, interaction.original?)?;
-    (message.flags & LOADING == 0).then(|| message.clone())
+    (interaction.answered == Answered::Fully && message.flags & LOADING == 0).then(|| message.clone())
 }
