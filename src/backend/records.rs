@@ -268,7 +268,8 @@ impl RecordService for ActorBackend {
             }
             (ExportForm::Markdown | ExportForm::Html, Some(channel_key)) => {
                 let markup = if query.form == ExportForm::Html { Markup::Html } else { Markup::Markdown };
-                let transcript = Transcript::new(markup, self.context.in_force().prompt.zone_of(&channel_key.guild).clone());
+                let zone = self.context.in_force().prompt.zone_of(&channel_key.guild).clone();
+                let transcript = Transcript::new(markup, zone, query.language);
                 let name = query.room.as_ref().map(|room| self.name_of(room)).unwrap_or_default();
                 let head = transcript.head(&name, self.context.clock.now());
                 Ok(document(self.context.store.clone(), channel_key.clone(), transcript, head).await?)

@@ -563,7 +563,8 @@ impl World {
 
     /// The export of a room, line by line.
     pub(super) async fn export(&self, id: &str, form: ExportForm) -> Vec<String> {
-        let lines = self.backend.records.export(ExportQuery { room: Some(room(id)), form }).await.unwrap();
+        let lines =
+            self.backend.records.export(ExportQuery { room: Some(room(id)), form, language: Language::English }).await.unwrap();
         lines.map(|line| line.unwrap()).collect().await
     }
 

@@ -4,7 +4,7 @@
 //! a heading. HTML and link definitions would affect the rest of the document, so they are escaped. In HTML, all text is escaped,
 //! and the page can neither run code nor load resources.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
 use jiff::Zoned;
@@ -12,10 +12,11 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::domain::id::Seq;
-use crate::domain::message::{Message, Modality, Role};
+use crate::domain::message::{Message, Modality, Role, Versions};
 use crate::domain::moment::Moment;
 use crate::domain::text::{in_html, one_line, shortened};
 use crate::journal::redaction::is_redacted;
+use crate::texts::Language;
 
 /// The maximum length of the quotation above an answer, in characters.
 const MAX_QUOTED: usize = 80;
@@ -36,6 +37,7 @@ pub(crate) enum Markup {
 pub(crate) struct Transcript {
     markup: Markup,
     zone: TimeZone,
+    language: Language,
     day: Option<Date>,
     /// The last written message.
     last: Option<Seq>,
@@ -52,18 +54,21 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Transcript {
-    pub(crate) fn new(markup: Markup, zone: TimeZone) -> Self {
-        Self { markup, zone, day: None, last: None }
+    pub(crate) fn new(markup: Markup, zone: TimeZone, language: Language) -> Self {
+        Self { markup, zone, language, day: None, last: None }
     }
 
     /// The beginning of the document.
     pub(crate) fn head(&self, title: &str, now: Moment) -> String {
-        let about = format!("Exported on {}.", now.zoned(&self.zone).strftime("%-d %B %Y at %H:%M. Times: %:Q"));
+        let now = now.zoned(&self.zone);
+        let (day, zone) = (self.day(&now, "%-d %B %Y"), now.strftime("%:Q"));
+        let about = self.say("exported", &[("day", &day), ("time", &now.strftime("%H:%M")), ("zone", &zone)]);
+        let language = self.language.code();
         let title = self.words(&one_line(title, usize::MAX));
         match self.markup {
             Markup::Markdown => format!("# {title}\n\n{about}\n"),
             Markup::Html => format!(
-                "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
+                "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
                  content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
                  <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1 dir=\"auto\">{title}</h1>\n<p class=\"about\">{about}</p>"
             ),
@@ -75,7 +80,7 @@ impl Transcript {
         let time = entry.at.zoned(&self.zone);
         let mut written = String::new();
         if self.day.replace(time.date()) != Some(time.date()) {
-            let day = time.strftime("%A, %-d %B %Y");
+            let day = self.day(&time, "%A, %-d %B %Y");
             written = match self.markup {
                 Markup::Markdown => format!("## {day}\n\n"),
                 Markup::Html => format!("<h2>{day}</h2>\n"),
@@ -88,7 +93,7 @@ impl Transcript {
         let before = self.last.replace(entry.seq);
         let answers =
             entry.answers.filter(|(answered, _)| before != Some(*answered)).map(|(_, answered)| self.answered(answered));
-        let name = self.words(if is_deleted { "A deleted message" } else { &message.from.name });
+        let name = if is_deleted { self.say("deleted", &[]) } else { self.words(&message.from.name) };
         let text: Arc<str> = if is_deleted { "".into() } else { message.text.clone() };
         let _ = match self.markup {
             Markup::Markdown => write!(
@@ -115,13 +120,9 @@ impl Transcript {
 
     /// The end of the document. `unreadable` is the number of missing entries.
     pub(crate) fn foot(&self, messages: usize, unreadable: usize) -> String {
-        let counted = match messages {
-            0 => "There are no messages.".to_owned(),
-            1 => "1 message.".to_owned(),
-            _ => format!("{messages} messages."),
-        };
+        let counted = self.say(if messages == 0 { "empty" } else { "counted" }, &[("count", &messages)]);
         let missing =
-            if unreadable == 0 { String::new() } else { format!(" Entries of the record that cannot be read: {unreadable}.") };
+            if unreadable == 0 { String::new() } else { format!(" {}", self.say("unreadable", &[("number", &unreadable)])) };
         match self.markup {
             Markup::Markdown => format!("---\n\n{}", format_args!("{counted}{missing}")),
             Markup::Html => format!("<footer>{counted}{missing}</footer>\n</body>\n</html>"),
@@ -136,21 +137,19 @@ impl Transcript {
         }
         let kind = message.kind.as_deref().map(|kind| self.words(kind));
         let versions = message.versions.as_deref();
-        let files = match message.attachments.len() {
-            0 => None,
-            1 => Some("1 file, which is not in this document".to_owned()),
-            count => Some(format!("{count} files, which are not in this document")),
-        };
-        let version = versions.map(|versions| format!("version {} of {}", versions.standing + 1, versions.texts.len()));
+        let files = Some(message.attachments.len()).filter(|count| *count > 0);
+        let version =
+            |versions: &Versions| self.say("version", &[("number", &(versions.standing + 1)), ("all", &versions.texts.len())]);
+        let mark = |is_there: bool, key: &str| is_there.then(|| self.say(key, &[]));
         let marks = [
-            (message.from.role == Role::Companion).then_some("AI"),
-            kind.as_deref(),
-            (message.modality == Modality::Voice).then_some("spoken"),
-            message.cut.is_some().then_some("cut off"),
-            message.truncated.then_some("incomplete"),
-            entry.is_edited.then_some("edited"),
-            version.as_deref(),
-            files.as_deref(),
+            (message.from.role == Role::Companion).then(|| self.language.say("notice.mark", &[])),
+            kind,
+            mark(message.modality == Modality::Voice, "spoken"),
+            mark(message.cut.is_some(), "cut"),
+            mark(message.truncated, "incomplete"),
+            mark(entry.is_edited, "edited"),
+            versions.map(version),
+            files.map(|count| self.say("files", &[("count", &count)])),
         ];
         marks.into_iter().flatten().map(|mark| format!(" · {mark}")).collect()
     }
@@ -160,10 +159,19 @@ impl Transcript {
             Some(message) => {
                 let text = one_line(&message.text, usize::MAX);
                 let quoted = shortened(&text, MAX_QUOTED);
-                self.words(&format!("answers {}: {quoted}", message.from.name))
+                self.words(&self.say("answers", &[("who", &message.from.name), ("text", &quoted)]))
             }
-            None => "answers a deleted message".to_owned(),
+            None => self.say("answers_deleted", &[]),
         }
+    }
+
+    fn say(&self, key: &str, values: &[(&str, &dyn Display)]) -> String {
+        self.language.say(&format!("transcript.{key}"), values)
+    }
+
+    /// A day in English, or as RFC 3339 has it, which other languages read as well.
+    fn day(&self, time: &Zoned, english: &str) -> String {
+        time.strftime(if self.language == Language::English { english } else { "%Y-%m-%d" }).to_string()
     }
 
     /// Escapes the text of a line.

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::Shared;
 use super::body::{EntryPath, Json, QueryParams};
+use super::language::Preferred;
 use super::problem::{Problem, done};
 use super::rooms::find_room;
 use super::validation;
@@ -59,6 +60,7 @@ pub(super) struct ExportParams {
 /// and the connection is aborted, so that the client does not mistake the export for a complete one.
 pub(super) async fn export(
     State(console): State<Shared>,
+    Preferred(language): Preferred,
     QueryParams(params): QueryParams<ExportParams>,
 ) -> Result<Response, Problem> {
     let room = find_room(&console, params.room).await?;
@@ -71,7 +73,7 @@ pub(super) async fn export(
     }
     let headers = headers_of(form, room.as_ref());
     let lines = match (params.guild, params.person) {
-        (None, None) => console.backend()?.records.export(ExportQuery { room, form }).await?,
+        (None, None) => console.backend()?.records.export(ExportQuery { room, form, language }).await?,
         (Some(guild), Some(person)) => {
             if room.is_some() || form != ExportForm::Json {
                 return Err(Problem::query(

@@ -22,6 +22,7 @@ use crate::ports::backend::keeping::{ExportForm, ExportQuery, Person};
 use crate::ports::backend::{Backend, DAMAGED};
 use crate::server::offline;
 use crate::settings::Loaded;
+use crate::texts::Language;
 
 /// Writes to standard output, or to a new file that appears only when it is complete.
 pub(super) fn run(
@@ -113,7 +114,7 @@ async fn from_store(backend: &Backend, query: Query, sink: &mut Sink) -> Result<
                 Some(room) => Some(backend.rooms.find(&room).await?),
                 None => None,
             };
-            backend.records.export(ExportQuery { room, form }).await?
+            backend.records.export(ExportQuery { room, form, language: Language::default() }).await?
         }
         Query::Messages(person) => backend.records.export_person(person).await?,
     };

@@ -12,6 +12,7 @@ use super::room::RoomId;
 use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::named::named;
+use crate::texts::Language;
 
 /// Guilds in quarantine, suspended channels, dead letters, and companions that were lost at a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -87,6 +88,8 @@ pub struct ExportQuery {
     /// Exports only this room. It is required for all formats but JSON.
     pub room: Option<RoomId>,
     pub form: ExportForm,
+    /// The language of documents.
+    pub language: Language,
 }
 
 named! {

@@ -13,7 +13,7 @@ fn entry<'a>(seq: u64, message: &'a Message) -> Entry<'a> {
 
 fn markdown(text: &str) -> String {
     let message = said("Ana", text);
-    Transcript::new(Markup::Markdown, TimeZone::UTC)
+    Transcript::new(Markup::Markdown, TimeZone::UTC, Language::English)
         .entry(&entry(1, &message))
         .split_once('\n')
         .unwrap()
@@ -23,7 +23,7 @@ fn markdown(text: &str) -> String {
 
 #[test]
 fn a_document_has_days_times_names_marks_and_answers() {
-    let mut transcript = Transcript::new(Markup::Markdown, TimeZone::fixed(jiff::tz::offset(2)));
+    let mut transcript = Transcript::new(Markup::Markdown, TimeZone::fixed(jiff::tz::offset(2)), Language::English);
     let (question, answer, gone) = (said("Ana", "How are you,\nAria?"), said("Aria", "Well."), said("", ""));
     let answer = Message { from: Author { role: Role::Companion, ..answer.from.clone() }, ..answer };
     let spoken = Message { modality: Modality::Voice, ..answer.clone() };
@@ -57,7 +57,7 @@ fn what_a_document_leaves_out_is_named() {
     let attachments = ["cat.png", "dog.png"].map(|name| Attachment::new("0".into(), "image/png".into(), name.into(), 9)).to_vec();
     let message = Message { text: with_lines("Look!", &attachments), attachments, ..said("Ana", "") };
 
-    let written = Transcript::new(Markup::Html, TimeZone::UTC).entry(&entry(1, &message));
+    let written = Transcript::new(Markup::Html, TimeZone::UTC, Language::English).entry(&entry(1, &message));
 
     assert!(written.contains(" · 2 files, which are not in this document</span>"), "{written}");
     assert!(written.contains("[image: cat.png]\n[image: dog.png]"), "{written}");
@@ -101,7 +101,7 @@ fn nothing_that_a_message_opens_in_markdown_reaches_beyond_it() {
 fn no_message_name_or_title_is_markup_in_html() {
     let hostile = "</title><script>alert('x')</script>\"&";
     let message = said(hostile, hostile);
-    let mut transcript = Transcript::new(Markup::Html, TimeZone::UTC);
+    let mut transcript = Transcript::new(Markup::Html, TimeZone::UTC, Language::English);
 
     let head = transcript.head(hostile, NOON);
     let body = transcript.entry(&Entry { answers: Some((Seq(1), Some(&message))), ..entry(3, &message) });
@@ -114,4 +114,22 @@ fn no_message_name_or_title_is_markup_in_html() {
     }
     assert!(head.contains("default-src 'none'"));
     assert!(body.contains("<time datetime=\"2026-05-01T12:00:00+00:00\">12:00</time>"), "{body}");
+}
+
+#[test]
+fn a_document_is_in_the_language_of_who_reads_it() {
+    let answer = said("Aria", "Na gut.");
+    let answer = Message { from: Author { role: Role::Companion, ..answer.from.clone() }, ..answer };
+    let mut transcript = Transcript::new(Markup::Markdown, TimeZone::UTC, Language::German);
+
+    let written = [transcript.head("Küche", NOON), transcript.entry(&entry(1, &answer)), transcript.foot(1, 2)].join("");
+
+    for part in [
+        "Exportiert am 2026-05-01 um 12:00.",
+        "## 2026-05-01",
+        "· KI",
+        "1 Nachricht. Einträge, die nicht gelesen werden können: 2.",
+    ] {
+        assert!(written.contains(part), "{part} in {written}");
+    }
 }
