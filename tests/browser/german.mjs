@@ -54,7 +54,7 @@ test('a German browser gets the page in German, and in English once that is chos
   assert.deepEqual(await untranslated(page), []);
 
   await openMenu(page);
-  await page.locator('#language').selectOption('English');
+  await page.getByRole('button', { name: 'English' }).click();
   await page.getByRole('button', { name: '+ New room' }).waitFor();
   await page.locator('html[lang=en]').waitFor();
   await page.reload();

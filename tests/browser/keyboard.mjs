@@ -78,9 +78,12 @@ test('a first message, and why it was answered', async t => {
   assert.match(description, /Ana/u);
 
   for (let step = 0; step < 5 && (await focused(page)).name !== 'Why?'; step += 1) await page.keyboard.press('ArrowRight');
+  const button = await page.evaluateHandle(() => document.activeElement);
   await page.keyboard.press('Enter');
-  await page.locator('.chat-message.companion .story, .chat-message.companion [id^=story]').first().waitFor();
+  await page.locator('.chat-message.companion .story .quiet-button').first().waitFor();
   assert.deepEqual(await nameless(page), []);
+  // Another one in its place would be read as a move.
+  assert.deepEqual(await button.evaluate(node => [node === document.activeElement, node.textContent, node.ariaExpanded, Boolean(document.getElementById(node.getAttribute('aria-controls')))]), [true, 'Why?', 'true', true]);
   await page.keyboard.press('Escape');
   await hasFocus(page, /^Why\?$/u);
 });
@@ -110,6 +113,31 @@ test('few keys lead to the newest message, and bring back what was deleted', asy
   await page.keyboard.type('a');
   await page.keyboard.press('Control+z');
   assert.equal(await page.locator('.notice').count(), 1);
+});
+
+test('while a companion thinks, a screen reader is given nothing new', async t => {
+  const room = await it.server.room({ externals: ['una'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'shown' } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  const message = await it.server.say(room, 'Una, good morning!');
+  await live.event(one => one.event === 'round_opened' && one.message_id === message);
+  await page.locator('.card[data-doing=asked]').waitFor();
+
+  const clock = page.locator('.card .doing > [aria-hidden]');
+  const before = await clock.textContent();
+  await page.evaluate(() => {
+    window.news = [];
+    const take = changes => changes.forEach(({ target }) => {
+      const node = target.closest ? target : target.parentElement;
+      if (!node.closest('[aria-hidden=true]') && node.checkVisibility()) window.news.push(node.outerHTML);
+    });
+    new MutationObserver(take).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await until(page, shown => document.querySelector('.card .doing > [aria-hidden]').textContent !== shown, before);
+  await until(page, shown => document.querySelector('.card .doing > [aria-hidden]').textContent !== shown, await clock.textContent());
+
+  assert.deepEqual(await page.evaluate(() => window.news), []);
 });
 
 test('an invitation begins with its first field', async t => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
-import { listenFirst, texts, world } from './support/world.mjs';
+import { hears, listen, listenFirst, openMenu, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -74,6 +74,25 @@ test('in a call, an edit and another room are written', async t => {
   await page.keyboard.press('ArrowUp');
   await page.locator('#compose-how').waitFor({ state: 'hidden' });
   assert.equal(await page.locator('#message').inputValue(), 'Rain.');
+});
+
+test('consent is asked for in words that are read, and who cannot join is told why', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Voice ▸ Set up' }).click();
+  await page.getByRole('button', { name: 'Join the call' }).click();
+  const consent = page.getByRole('dialog', { name: 'Before you join' });
+  await consent.waitFor();
+  const read = await consent.evaluate(node => (node === document.activeElement ? node.getAttribute('aria-describedby').split(' ').map(id => document.getElementById(id).textContent) : []));
+  assert.ok(read.some(text => text.includes('microphone')), read.join());
+
+  await listen(page);
+  await consent.getByRole('button', { name: 'Join the call' }).press('Enter');
+
+  // No test has a microphone.
+  await page.locator('#voice[data-phase=over]').waitFor();
+  await hears(page, await page.locator('.voice-about').textContent());
+  await until(page, () => document.activeElement.textContent === 'Join the call');
 });
 
 for (const [kind, options] of Object.entries(KINDS)) {

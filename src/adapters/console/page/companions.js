@@ -76,10 +76,12 @@ function card(id, act) {
     return undefined;
   }
   const external = el('span', { class: 'external', hidden: true, title: t('cards.external_about') }, t('cards.external'));
-  const doing = el('span', { class: 'doing' });
+  const doing = el('span');
+  // A screen reader does not follow every second.
+  const clock = el('span', { 'aria-hidden': 'true' });
   const stage = stageMark();
   const bar = el('span', { class: 'lull-bar', 'aria-hidden': 'true' }, el('span', { class: 'lull-left' }));
-  const left = el('span', { class: 'lull-words' });
+  const left = el('span', { class: 'lull-words', 'aria-hidden': 'true' });
   const next = el('p', { class: 'next' });
   const settings = el('p', { class: 'muted', hidden: true });
   const decisions = el('ul', { class: 'last-decisions' });
@@ -133,10 +135,10 @@ function card(id, act) {
     'article',
     { class: 'card' },
     head,
-    el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
+    el('div', { class: 'card-now' }, el('div', { class: 'doings' }, el('span', { class: 'doing' }, doing, clock), stage.node, external), el('div', { class: 'lull' }, bar, left)),
     el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, speak, draft, pause, withRoom, why, profile), explanation),
   );
-  return { node, head, whoNode, profile, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, withRoom, stage, address, external, stateChanged, shown: '' };
+  return { node, head, whoNode, profile, circle, title, about, doing, clock, bar, left, next, settings, decisions, level, pause, withRoom, stage, address, external, stateChanged, shown: '' };
 }
 
 // What the companion waits for, in words: the same that the ring and the bar show.
@@ -164,27 +166,19 @@ function nextWords(room, companion, lullLeft) {
 }
 
 function doingWords(companion, now) {
-  const since = Date.parse(companion.since);
-  const elapsed = Number.isFinite(since) ? now - since : null;
-  const slow = t(companion.isExternal ? 'cards.slow_external' : 'cards.slow');
-  switch (companion.doing) {
-    case 'asked':
-      return elapsed === null ? words.doing('asked') : `${words.doing('asked')} · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ` · ${slow}` : ''}`;
-    case 'speaking':
-      return elapsed === null ? words.doing('speaking') : `${words.doing('speaking')} · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
-    case 'back_off': {
-      const left = Date.parse(companion.retryAt) - now;
-      return `${words.doing('back_off')} · ${left > 0 ? t('cards.retry_in', { secs: `${Math.ceil(left / 1000)} s` }) : t('cards.retrying')}`;
-    }
-    case 'waiting_its_turn': {
-      const left = Date.parse(companion.speakAt) - now;
-      return `${words.doing('waiting_its_turn')}${left > 0 ? ` · ${words.seconds(left)}` : ''}`;
-    }
-    case 'listening':
-      return isClosed(companion) ? '' : words.doing('listening');
-    default:
-      return words.doing(companion.doing);
-  }
+  if (companion.doing === 'listening' && isClosed(companion)) return '';
+  const patience = { asked: SLOW_MS, speaking: 3 * SLOW_MS }[companion.doing];
+  const slow = now - Date.parse(companion.since) > patience ? t(companion.isExternal ? 'cards.slow_external' : 'cards.slow') : '';
+  return [words.doing(companion.doing), slow].filter(Boolean).join(' · ');
+}
+
+// For how long it has been doing that, or will.
+function clockWords({ doing, since, retryAt, speakAt }, now) {
+  const elapsed = now - Date.parse(since);
+  const left = Date.parse(doing === 'back_off' ? retryAt : speakAt) - now;
+  if ((doing === 'asked' || doing === 'speaking') && Number.isFinite(elapsed)) return ` · ${words.running(elapsed)}`;
+  if (doing === 'back_off') return ` · ${left > 0 ? t('cards.retry_in', { secs: words.running(left) }) : t('cards.retrying')}`;
+  return doing === 'waiting_its_turn' && left > 0 ? ` · ${words.running(left)}` : '';
 }
 
 // `act` has `setLevel`, `pause`, `next`, `draft`, `why`, `open`, `profile` and `address`.
@@ -227,6 +221,7 @@ export function companionCards(root, { tone, act }) {
 
   function tickOne(room, companion, parts, now) {
     say(parts.doing, doingWords(companion, now));
+    say(parts.clock, clockWords(companion, now));
     const end = Date.parse(companion.lullAt);
     const lullLeft = Number.isFinite(end) && companion.doing === 'listening' && !isClosed(companion) ? Math.max(0, end - now) : null;
     const start = Date.parse(companion.lullFrom);
@@ -234,7 +229,7 @@ export function companionCards(root, { tone, act }) {
     const fraction = lullLeft === null ? 0 : Math.min(1, lullLeft / whole);
     parts.bar.style.setProperty('--left', fraction.toFixed(4));
     // A timer that has run out while something else happens shows nothing.
-    say(parts.left, lullLeft ? words.seconds(lullLeft) : '');
+    say(parts.left, lullLeft ? words.running(lullLeft) : '');
     say(parts.next, nextWords(room, companion, lullLeft));
     return lullLeft > 0 || companion.doing === 'asked' || companion.doing === 'speaking' || companion.doing === 'waiting_its_turn' || companion.doing === 'back_off';
   }
@@ -268,7 +263,7 @@ export function companionCards(root, { tone, act }) {
         say(parts.settings, ownSettings);
         say(parts.title, companion.name);
         parts.circle.set(companion.messageCount, companion.threshold);
-        say(parts.about, `: ${companion.threshold === null ? t('cards.heard', { count: companion.messageCount }) : t('cards.heard_of', { heard: companion.messageCount, count: companion.threshold })}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? t('cards.external_about') : ''].filter(Boolean).join(', ')}`);
+        say(parts.about, `${companion.threshold === null ? t('cards.heard', { count: companion.messageCount }) : t('cards.heard_of', { heard: companion.messageCount, count: companion.threshold })}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? t('cards.external_about') : ''].filter(Boolean).join(', ')}`);
         parts.level.setAttribute('aria-label', t('cards.speaks_how_often', { who: companion.name }));
         if (document.activeElement !== parts.level) parts.level.value = words.levelOf(companion.interjection, companion.quietHours);
         parts.pause.setAttribute('aria-pressed', String(companion.paused));

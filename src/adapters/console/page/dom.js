@@ -2,7 +2,7 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-function fill(node, attributes, children) {
+function made(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
@@ -15,9 +15,9 @@ function fill(node, attributes, children) {
   return node;
 }
 
-export const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+export const el = (name, attributes, ...children) => made(document.createElement(name), attributes, children);
 
-export const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+export const svg = (name, attributes, ...children) => made(document.createElementNS(SVG, name), attributes, children);
 
 // Whether fingers are used, and there is probably no keyboard with keys such as Esc.
 export const onPhone = () => matchMedia('(pointer: coarse)').matches;
@@ -47,7 +47,17 @@ export const name = (text, attributes) => el('bdi', attributes, plain(text));
 // Changes a text only when it differs, so that nothing flickers and no selection is lost.
 export function say(node, text) {
   const shown = plain(text);
-  if (node.textContent !== shown) node.textContent = shown;
+  if (node.textContent === shown) return;
+  if (node.childNodes.length === 1 && node.firstChild.nodeType === Node.TEXT_NODE) node.firstChild.data = shown;
+  else node.textContent = shown;
+}
+
+// Replaces the content of a node if it would look different.
+export function fill(node, nodes) {
+  const after = [...el('div', null, nodes).childNodes];
+  const before = [...node.childNodes];
+  if (before.length === after.length && before.every((child, at) => child.isEqualNode(after[at]))) return;
+  node.replaceChildren(...after);
 }
 
 // The symbols of the page: filled for yes, hollow for no, a cross for no answer.

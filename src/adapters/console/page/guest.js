@@ -217,8 +217,7 @@ function open(id) {
 
 byId('rooms').addEventListener('change', event => open(event.target.value));
 addEventListener('hashchange', () => roomOf(wantedRoom()) && open(wantedRoom()));
-byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('option', { value: code, lang: code, selected: code === LANGUAGE }, own)));
-byId('language').addEventListener('change', event => speak(event.target.value));
+byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('button', { class: 'quiet-button', lang: code, 'aria-pressed': String(code === LANGUAGE), onclick: () => speak(code) }, own)));
 byId('skip').addEventListener('click', event => {
   event.preventDefault();
   composer.focus();
@@ -248,7 +247,7 @@ document.addEventListener('visibilitychange', () => {
 });
 
 function tick() {
-  talkView.tick(serverNow(), words.seconds);
+  talkView.tick(serverNow());
   connection.draw();
   setTimeout(tick, TICK_MS);
 }

@@ -91,10 +91,10 @@ export function invitations({ room, showProblem }) {
     const ends = el('select', { id: 'invite-ends' }, ENDS.map(end => el('option', { value: end, selected: end === USUAL_END }, t(`invite_ends.${end}`))));
     const most = el('input', { id: 'invite-most', type: 'number', min: 1, max: MOST_GUESTS, required: true, value: String(USUAL_GUESTS) });
     const before = el('select', { id: 'invite-before', 'aria-describedby': 'invite-before-about' }, ['no', 'yes'].map(answer => el('option', { value: answer }, t(`invite.before_${answer}`))));
-    const make = el('button', { class: 'solid' }, t('invite.make'));
+    const make = el('button', { class: 'solid', 'aria-describedby': 'invite-notes' }, t('invite.make'));
     const made = el('div', { class: 'made', role: 'status' });
     const notes = [answer.reach.only_here ? paragraph(pieces('invite.only_here', { address: el('code', { dir: 'ltr' }, plain(answer.reach.url)) }), 'muted') : '', answer.needs_sign_in ? '' : paragraph(t('invite.makes_token'), 'muted')];
-    const node = el('form', { class: 'small-form invite' }, el('label', { for: 'invite-ends' }, t('invite.works')), ends, el('label', { for: 'invite-most' }, t('invite.most')), most, el('label', { for: 'invite-before' }, t('invite.before')), before, el('p', { class: 'hint', id: 'invite-before-about' }, t('invite.before_about')), notes, problem, el('div', { class: 'row' }, make));
+    const node = el('form', { class: 'small-form invite' }, el('label', { for: 'invite-ends' }, t('invite.works')), ends, el('label', { for: 'invite-most' }, t('invite.most')), most, el('label', { for: 'invite-before' }, t('invite.before')), before, el('p', { class: 'hint', id: 'invite-before-about' }, t('invite.before_about')), el('div', { id: 'invite-notes' }, notes), problem, el('div', { class: 'row' }, make));
     node.addEventListener('submit', async event => {
       event.preventDefault();
       make.disabled = true;
@@ -141,7 +141,7 @@ export function invitations({ room, showProblem }) {
       if (!box.open) return;
       draw(answer);
       // The focus stays where the user has put it meanwhile.
-      if (box.querySelector('header button') === document.activeElement) box.querySelector('select')?.focus();
+      if (box === document.activeElement) box.querySelector('select')?.focus();
       drawList(answer);
     } catch (problem) {
       top.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: problem.message })));

@@ -9,7 +9,7 @@ import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
-import { drawOutcomes, drawStory, expandable, whyOrClose } from './story.js';
+import { drawOutcomes, drawStory, expandable } from './story.js';
 import { listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
@@ -20,6 +20,8 @@ const QUOTED_CHARS = 90;
 const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
 // Notes of one companion.
 const UNGROUPED = new Set(['tempered', 'extended', 'stalled']);
+// Interruptions after which a companion spoke on.
+const SPOKE_ON = new Set(['backchannel', 'few_words', 'noise', 'nothing_said', 'played_out', 'unducked']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
 const groupOf = (room, entry) => (entry.kind === 'tombstone' ? `${entry.companion ?? ''}|${room.continued.has(entry.seq)}` : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? `${entry.what}${entry.what === 'interrupted' ? entry.companion : ''}` : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
@@ -29,7 +31,7 @@ export const isEmpty = room => room.entries.every(entry => entry.kind === 'note'
 
 // What is shown with “Details” only. Without it, a line below the message stands for all decisions about it.
 const OF_DECISIONS = new Set(['decision', 'round', 'error', 'stage', 'repetition', 'replan']);
-const isOfDecisions = (entry, hasTalk) => OF_DECISIONS.has(entry.kind) || (entry.kind === 'failed' && !isStopped(entry)) || (entry.kind === 'note' && entry.what === 'joined' && !hasTalk);
+const isOfDecisions = (entry, hasTalk) => OF_DECISIONS.has(entry.kind) || (entry.kind === 'failed' && !isStopped(entry)) || (entry.kind === 'note' && (entry.what === 'extended' || SPOKE_ON.has(entry.verdict) || (entry.what === 'joined' && !hasTalk)));
 
 // The line below a message, or null. It is cached in the message. Versions only grow.
 function lineOf(room, message) {
@@ -245,7 +247,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       el(
         'span',
         { class: 'tools' },
-        view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
+        view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, t('base.why')),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
         canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
         canBeReplaced && view.act.extend ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'extend', onclick: event => view.act.extend(entry, event.currentTarget) }, t('messages.continue')) : null,
@@ -356,7 +358,7 @@ function drawWhy(view, entry) {
   if (!view.act.open) return null;
   const story = view.stories.get(entry.key);
   const body = `why-${entry.seq}-${entry.companion}`;
-  const button = el('button', { class: 'tool shown', 'data-focus': `why-${entry.companion}`, 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'aria-label': `${whyOrClose(story)} ${nameOf(view.room, entry.companion)}`, onclick: () => view.act.open(entry) }, whyOrClose(story));
+  const button = el('button', { class: 'tool shown', 'data-focus': `why-${entry.companion}`, 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'aria-label': `${t('base.why')} ${nameOf(view.room, entry.companion)}`, onclick: () => view.act.open(entry) }, t('base.why'));
   return [' ', button, story ? el('div', { id: body }, drawStory(entry, story)) : null];
 }
 
@@ -427,7 +429,7 @@ function asked(view, { companion, entry }) {
     'p',
     { class: 'line under-way', 'data-tone': view.tone(companion) },
     el('span', { class: 'pulse', 'aria-hidden': 'true' }),
-    el('span', { class: 'line-words' }, pieces('decisions.considers', { who: name(nameOf(view.room, companion), { class: 'who' }) }), DOT, words.trigger(entry.trigger), DOT, el('span', { class: 'elapsed', 'data-since': entry.at })),
+    el('span', { class: 'line-words' }, pieces('decisions.considers', { who: name(nameOf(view.room, companion), { class: 'who' }) }), DOT, words.trigger(entry.trigger), DOT, el('span', { class: 'elapsed', 'data-since': entry.at, 'aria-hidden': 'true' })),
   );
 }
 

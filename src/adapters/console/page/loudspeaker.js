@@ -22,7 +22,7 @@ export async function openLoudspeaker({ onPlayed, onAudible }) {
   const context = new AudioContext({ sampleRate: LIMITS.sample_rate, latencyHint: 'interactive' });
   let node;
   try {
-    await Promise.all([context.audioWorklet.addModule('/page/loudspeaker-worklet.js'), context.audioWorklet.addModule('/page/microphone-worklet.js'), context.resume()]);
+    await Promise.all([context.audioWorklet.addModule('/page/loudspeaker-worklet.js'), context.resume()]);
     node = new AudioWorkletNode(context, 'loudspeaker', { numberOfInputs: 0, numberOfOutputs: 1, outputChannelCount: [1] });
   } catch (error) {
     context.close();

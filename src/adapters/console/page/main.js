@@ -320,8 +320,7 @@ function draw(parts) {
   }
 }
 
-byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('option', { value: code, lang: code, selected: code === LANGUAGE }, own)));
-byId('language').addEventListener('change', event => speak(event.target.value));
+byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('button', { class: 'quiet-button', lang: code, 'aria-pressed': String(code === LANGUAGE), onclick: () => speak(code) }, own)));
 
 function showTitle() {
   const room = allRooms.find(other => other.id === current?.room.id);
@@ -598,7 +597,7 @@ let lastTimelineDraw = 0;
 function tick() {
   const now = serverNow();
   const running = cards.tick(view.room, now);
-  talkView.tick(now, words.seconds);
+  talkView.tick(now);
   tickRounds(byId('log'), now);
   connection.draw();
   unavailableNotice.draw(now);

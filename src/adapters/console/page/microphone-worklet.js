@@ -1,25 +1,34 @@
 // Runs on the audio thread: cuts the microphone's sound into frames of 20 ms, and measures their level.
 
 const FRAME = 960;
+// How many samples of the microphone one of a frame takes: 1, or more or less where the browser takes the microphone only at its own rate.
+const STEP = sampleRate / 48_000;
 
 class Microphone extends AudioWorkletProcessor {
   constructor() {
     super();
     this.frame = new Float32Array(FRAME);
     this.filled = 0;
+    this.at = 0; // of the next sample, from the last one of the microphone (0) to the newest (1)
+    this.last = 0;
   }
 
   process([[input]]) {
     // Without input the capture clock goes on.
-    const block = input ?? new Float32Array(128);
-    for (let at = 0; at < block.length; ) {
-      const count = Math.min(block.length - at, FRAME - this.filled);
-      this.frame.set(block.subarray(at, at + count), this.filled);
-      at += count;
-      this.filled += count;
-      if (this.filled === FRAME) this.send();
+    for (const sample of input ?? new Float32Array(128)) {
+      // Of a higher rate, what a frame cannot hold is weakened.
+      const newest = STEP > 1 ? this.last + (sample - this.last) / STEP : sample;
+      for (; this.at < 1; this.at += STEP) this.put(this.last + (newest - this.last) * this.at);
+      this.at -= 1;
+      this.last = newest;
     }
     return true;
+  }
+
+  put(sample) {
+    this.frame[this.filled] = sample;
+    this.filled += 1;
+    if (this.filled === FRAME) this.send();
   }
 
   send() {

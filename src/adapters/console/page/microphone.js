@@ -32,6 +32,7 @@ export async function openMicrophone(context, device, first, { onPacket, onLevel
     track.stop();
     source.disconnect();
     node.disconnect();
+    own?.close();
     node.port.onmessage = null;
     if (encoder.state !== 'closed') encoder.close();
   }
@@ -52,14 +53,24 @@ export async function openMicrophone(context, device, first, { onPacket, onLevel
     },
     error: end,
   });
+  const sourceIn = async place => {
+    await Promise.all([place.audioWorklet.addModule('/page/microphone-worklet.js'), place.resume()]);
+    return place.createMediaStreamSource(stream);
+  };
+  let own = null; // Firefox connects a microphone only where its own rate is used
   let source;
   let node;
   try {
+    source = await sourceIn(context).catch(error => {
+      if (error.name !== 'NotSupportedError') throw error;
+      own = new AudioContext();
+      return sourceIn(own);
+    });
     encoder.configure(ENCODER);
-    source = context.createMediaStreamSource(stream);
-    node = new AudioWorkletNode(context, 'microphone', { numberOfInputs: 1, numberOfOutputs: 0, channelCount: 1, channelCountMode: 'explicit' });
+    node = new AudioWorkletNode(source.context, 'microphone', { numberOfInputs: 1, numberOfOutputs: 0, channelCount: 1, channelCountMode: 'explicit' });
   } catch (error) {
     track.stop();
+    own?.close();
     throw problemOf(error);
   }
   node.port.onmessage = ({ data: { samples, level } }) => {

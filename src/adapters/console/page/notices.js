@@ -6,6 +6,7 @@ import { t } from './texts.js';
 const SHOWN_MS = 12_000;
 const MOST = 3;
 const ANNOUNCE_EVERY_MS = 1500;
+const ANNOUNCED_MS = 10_000;
 
 const isField = node => node?.matches?.('input, textarea, select') && node.value !== '';
 
@@ -20,7 +21,12 @@ export function notices() {
     timer = null;
     if (!waiting.length) return;
     const left = Math.max(0, waiting.length - MOST);
-    announcements.replaceChildren(...[...(left ? [t('messages.more', { count: left })] : []), ...waiting.slice(left)].map(text => el('p', null, text)));
+    for (const text of [left ? t('messages.more', { count: left }) : [], ...waiting.slice(left)].flat()) {
+      const node = el('p', null, text);
+      announcements.append(node);
+      // A screen reader may come to it late.
+      setTimeout(() => node.remove(), ANNOUNCED_MS);
+    }
     waiting = [];
     timer = setTimeout(flush, ANNOUNCE_EVERY_MS);
   }
@@ -49,7 +55,7 @@ export function notices() {
       // A screen reader does not read every second.
       const seconds = action && el('span', { 'aria-hidden': 'true' }, ` (${left()})`);
       const act = action && el('button', { class: 'solid', onclick: () => (node.remove(), action.act()) }, action.label, seconds);
-      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t(action?.dismissed ? 'base.delete_now' : 'base.dismiss'), onclick: () => dismiss(node) }, action?.dismissed ? t('base.delete_now') : '✕'));
+      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), action?.dismissed ? el('span', { class: 'visually-hidden' }, ` ${t('rooms.undo_key')}`) : null, act, el('button', { class: 'quiet-button', 'aria-label': t(action?.dismissed ? 'base.delete_now' : 'base.dismiss'), onclick: () => dismiss(node) }, action?.dismissed ? t('base.delete_now') : '✕'));
       node.dismissed = action?.dismissed;
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();

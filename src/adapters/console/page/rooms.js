@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { companionPicker } from './companion-picker.js';
 import { confirmed, once } from './dialogs.js';
-import { byId, el, name } from './dom.js';
+import { byId, el, fill, name } from './dom.js';
 import { areMany, listed, platformName, titleOf, titleParts } from './platforms.js';
 import { t } from './texts.js';
 import { unreadMark } from './unread.js';
@@ -74,14 +74,14 @@ export function rooms({ open, unreadIn, showProblem, changed, desk }) {
     filter.hidden = !areMany(all);
     if (filter.hidden) filter.value = '';
     const groups = listed(all, current, filter.value, extra);
-    listNode.replaceChildren(
-      ...groups.flatMap(({ platform, rooms: shown, more }) => [
+    fill(listNode, [
+      groups.map(({ platform, rooms: shown, more }) => [
         platform ? el('h3', { class: 'room-platform' }, platform) : null,
         el('ul', { 'aria-label': platform ? t('rooms.channels', { platform }) : t('rooms.list') }, shown.map(entry)),
         more ? el('button', { class: 'quiet-button more-rooms', onclick: () => showMore(platform, shown) }, t('rooms.more', { shown: Math.min(more, MORE), count: more })) : null,
-      ].filter(Boolean)),
-    );
-    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, t(all.length ? 'rooms.no_match' : 'rooms.none')));
+      ]),
+      groups.length ? null : el('p', { class: 'room-more' }, t(all.length ? 'rooms.no_match' : 'rooms.none')),
+    ]);
     if (focused !== null) [...listNode.querySelectorAll('.room')].find(button => button.dataset.room === focused)?.focus();
   }
 

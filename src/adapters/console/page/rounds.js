@@ -4,7 +4,7 @@ import { el, glyph, name, plain, say, svg } from './dom.js';
 import { floorHolder } from './floor.js';
 import { MOST_IMPORTANCE } from './round-state.js';
 import { nameOf } from './state.js';
-import { drawStory, expandable, whyOrClose } from './story.js';
+import { drawStory, expandable } from './story.js';
 import { listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
@@ -86,7 +86,7 @@ function vote(view, round, id, extra) {
   const value = el('span', { class: 'vote-value', 'aria-hidden': 'true' });
   const hidden = el('span', { class: 'visually-hidden' });
   const reason = el('span', { class: 'vote-words', dir: 'auto' });
-  const elapsed = el('span', { class: 'elapsed', 'data-since': round.at }, words.seconds(0));
+  const elapsed = el('span', { class: 'elapsed', 'data-since': round.at, 'aria-hidden': 'true' }, words.running(0));
   const node = el('li', { class: 'vote', 'data-tone': view.tone(id) }, star, name(nameOf(view.room, id), { class: 'who' }), bar, value, el('span', { class: 'vote-reason' }, hidden, reason), extra);
   let kind = null;
   return {
@@ -113,7 +113,7 @@ function vote(view, round, id, extra) {
 
 function countdown(round) {
   const ring = svg('svg', { class: 'countdown', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, svg('circle', { cx: 8, cy: 8, r: 6, class: 'ring-track' }), svg('circle', { cx: 8, cy: 8, r: 6, class: 'countdown-left', pathLength: 1 }));
-  return el('span', { class: 'turn-delay', 'data-from': round.closedAt, 'data-until': round.speakAt }, ring, ' ', el('span', { class: 'turn-words' }));
+  return el('span', { class: 'turn-delay', 'data-from': round.closedAt, 'data-until': round.speakAt }, ring, ' ', el('span', { class: 'turn-words', 'aria-hidden': 'true' }));
 }
 
 // What companions with held votes wait for.
@@ -192,7 +192,7 @@ function summary(view, round) {
 function expandedVote(view, round, id) {
   const { entry } = round.ballots.get(id);
   const story = entry && view.stories.get(entry.key);
-  const why = entry ? el('button', { class: 'tool shown vote-why', 'aria-expanded': story ? 'true' : 'false', 'data-focus': `why-${id}`, 'aria-label': `${whyOrClose(story)} ${nameOf(view.room, id)}`, onclick: () => view.act.open(entry) }, whyOrClose(story)) : null;
+  const why = entry ? el('button', { class: 'tool shown vote-why', 'aria-expanded': story ? 'true' : 'false', 'data-focus': `why-${id}`, 'aria-label': `${t('base.why')} ${nameOf(view.room, id)}`, onclick: () => view.act.open(entry) }, t('base.why')) : null;
   const row = vote(view, round, id, [why, story ? el('div', { class: 'vote-story' }, drawStory(entry, story)) : null]);
   row.refresh();
   return row.node;
@@ -231,6 +231,6 @@ export function tickRounds(root, now) {
     const until = Date.parse(node.dataset.until);
     if (!(until > from)) continue;
     node.style.setProperty('--left', Math.min(1, Math.max(0, (until - now) / (until - from))).toFixed(3));
-    say(node.querySelector('.turn-words'), until > now ? t('rounds.in', { secs: words.seconds(until - now) }) : t('rounds.now'));
+    say(node.querySelector('.turn-words'), until > now ? t('rounds.in', { secs: words.running(until - now) }) : t('rounds.now'));
   }
 }

@@ -6,8 +6,6 @@ import { el, glyph, name } from './dom.js';
 import { listed, t } from './texts.js';
 import * as words from './words.js';
 
-export const whyOrClose = story => t(story ? 'base.close' : 'base.why');
-
 // A quiet line with a button that shows what is below it. `below(id)` draws that.
 export function expandable({ kind, tone = null, symbol, sentence, story, body, open }, below) {
   return el(
@@ -18,7 +16,7 @@ export function expandable({ kind, tone = null, symbol, sentence, story, body, o
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: open },
       glyph(symbol),
       el('span', { class: 'line-words' }, sentence),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, t('base.why')),
     ),
     story ? below(body) : null,
   );

@@ -1,12 +1,31 @@
 // The conversation as a windowed list: only the items near the visible part are in the document.
 
-import { el, onPhone } from './dom.js';
+import { el, onPhone, say } from './dom.js';
 import { draw, estimateHeight, growDraft, isEmpty, itemsOf } from './items.js';
 import { t } from './texts.js';
+import * as words from './words.js';
 
 const AROUND_PX = 900;
 const LOAD_BEFORE_PX = 1600;
 const AT_END_PX = 40;
+
+// Takes over what is new in `fresh` around the button that has the focus. With another button in its place a screen reader would go on in another mode. Returns
+// whether the button is in both.
+function renew(node, fresh, button) {
+  const alike = within => [...within.querySelectorAll(`[data-focus="${button.dataset.focus}"]`)];
+  const twin = alike(fresh)[alike(node).indexOf(button)];
+  if (!twin) return false;
+  for (let [old, now] = [button, twin]; ; [old, now] = [old.parentNode, now.parentNode]) {
+    for (const attribute of old.getAttributeNames()) if (!now.hasAttribute(attribute)) old.removeAttribute(attribute);
+    for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (old === node) return true;
+    const others = [...now.parentNode.childNodes];
+    const at = others.indexOf(now);
+    for (const other of [...old.parentNode.childNodes]) if (other !== old) other.remove();
+    old.before(...others.slice(0, at));
+    old.after(...others.slice(at + 1));
+  }
+}
 
 // `view` has what items need to be drawn; `older()` loads the page before; `empty(room)` draws an empty room.
 export function talk(log, toEnd, { view, now, older, empty }) {
@@ -95,10 +114,10 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       let node = nodes.get(item.key);
       const marks = marksOf(item);
       if (!node || node.marks !== marks) {
-        const fresh = draw(view, item);
-        fresh.marks = marks;
+        let fresh = draw(view, item);
         if (view.found === item.key) fresh.classList.add('found');
-        if (node) {
+        if (node?.mark === item.mark && renew(node, fresh, focused)) fresh = node;
+        else if (node) {
           const focus = node.contains(focused) ? focused.dataset.focus : null;
           const isFocused = node === focused;
           if (next === node) next = fresh;
@@ -107,7 +126,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
           if (isFocused) fresh.focus({ preventScroll: true });
           else if (focus) (fresh.querySelector(`[data-focus="${focus}"]:not(:disabled)`) ?? fresh.querySelector(`[data-focus^="${focus.split('-')[0]}"]:not(:disabled)`) ?? fresh.querySelector('[data-focus]') ?? fresh).focus({ preventScroll: true });
         }
-        nodes.set(item.key, fresh);
+        nodes.set(item.key, Object.assign(fresh, { marks, mark: item.mark }));
         node = fresh;
       }
       if (item.what === 'draft') growDraft(node, item.entry);
@@ -335,11 +354,10 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       layOut();
     },
     // Updates elapsed times without a redraw.
-    tick(serverNow, seconds) {
+    tick(serverNow) {
       for (const node of log.querySelectorAll('.elapsed')) {
         const since = Date.parse(node.dataset.since);
-        const elapsed = Number.isFinite(since) ? seconds(serverNow - since) : '';
-        if (node.textContent !== elapsed) node.textContent = elapsed;
+        say(node, Number.isFinite(since) ? words.running(serverNow - since) : '');
       }
     },
   };

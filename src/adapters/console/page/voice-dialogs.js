@@ -1,22 +1,13 @@
-// Dialogs of voice calls: consent before the first one, what this browser lacks, devices and volumes, and what is heard without speech recognition.
+// Dialogs of voice calls, loaded with the first one: consent before the first one, what this browser lacks, devices and volumes, and what is heard without speech recognition.
 
 import { ai } from './ai.js';
 import { dialog } from './dialogs.js';
 import { el, name } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { LOCALE, listed, pieces, t } from './texts.js';
-import { volumeOf } from './voice.js';
+import { REHEARSAL, agreement, hostsOf, volumeOf } from './voice.js';
 
 const LOUDEST = 1.5;
-const REHEARSAL = 'rehearsal';
-
-const hostsOf = services => [...new Set(services.map(service => service.host).filter(Boolean))].sort();
-
-// What was agreed to. Something else asks again.
-const agreement = ({ recognition, fallbacks, synthesis }) => JSON.stringify([recognition.host, hostsOf(fallbacks), hostsOf(synthesis)]);
-export const hasConsent = description => loadForAll('voice-consent') === agreement(description);
-
-export const hasVoices = description => Boolean(description?.synthesis.some(({ provider }) => provider !== REHEARSAL));
 
 const fact = (term, ...detail) => [el('dt', null, term), el('dd', null, detail)];
 
@@ -49,10 +40,8 @@ export function askConsent({ description, companions, models, join }) {
       fact(t('consent.kept_title'), t(isReal ? 'consent.kept' : 'consent.kept_typed')),
     ),
     el('p', { class: 'muted' }, t('consent.mute')),
-    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, t(isReal ? 'call.talk' : 'call.join')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),
+    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', onclick: () => agree(false) }, t(isReal ? 'call.talk' : 'call.join')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),
   );
-  // It is read from its beginning.
-  box.scrollTop = 0;
 }
 
 const OBSTACLES = {

@@ -22,7 +22,7 @@ const BESIDE_PX = 16;
 // Says who recognises the words, and what is kept. The next hold records.
 function explain({ recognition: { host }, recognises_words: isReal }, agree) {
   const about = !isReal ? t('consent.unrecognised') : host ? pieces('consent.recognised_at', { host: el('strong', null, host) }) : t('consent.recognised_here');
-  const box = dialog(t('recording.title'), el('p', null, about), el('p', null, t(isReal ? 'recording.kept' : 'recording.kept_alone')), el('p', null, t('recording.short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('recording.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
+  const box = dialog(t('recording.title'), el('p', null, about), el('p', null, t(isReal ? 'recording.kept' : 'recording.kept_alone')), el('p', null, t('recording.short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', onclick: () => (agree(), box.close()) }, t('recording.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
 }
 
 // Records while `button` is held; by keyboard one press begins, and the next one ends. Released beside the button, or with Esc, or when another room is shown, it is discarded. `takes()` says
@@ -57,7 +57,6 @@ export function noter({ button, takes, room, note, showProblem, held }) {
     const context = new AudioContext({ sampleRate: LIMITS.sample_rate });
     const mine = { context, packets: [], microphone: null, timer: null, ticking: null };
     try {
-      await Promise.all([context.audioWorklet.addModule('/page/microphone-worklet.js'), context.resume()]);
       const on = { onPacket: (_, packet) => mine.packets.push(packet), onLevel: level => button.style.setProperty('--level', level.toFixed(2)), onEnded: () => end(true) };
       mine.microphone = await openMicrophone(context, loadForAll('microphone'), 0, on).catch(() => openMicrophone(context, null, 0, on));
     } catch (problem) {

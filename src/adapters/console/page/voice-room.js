@@ -2,14 +2,14 @@
 
 import { ai } from './ai.js';
 import * as api from './api.js';
-import { byId, el, name, plain, say } from './dom.js';
+import { byId, el, fill, name, plain, say } from './dom.js';
 import { face, pictureOf } from './pictures.js';
 import { nameOf } from './state.js';
+import { loadForAll } from './storage.js';
 import { inWords, listed, pieces, t } from './texts.js';
 import { MOST_ECHOES, isQuiet, shownCaptions, shownTrouble } from './voice-call.js';
-import { askConsent, chooseSound, explainObstacle, explainRecognition, explainSetUp, hasConsent, hasVoices } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
-import { obstacle, voice } from './voice.js';
+import { agreement, hasVoices, obstacle, voice } from './voice.js';
 import { sentence } from './words.js';
 
 const TICK_MS = 1000;
@@ -50,6 +50,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   });
   const companionName = id => nameOf(view.room ?? room(), id);
 
+  const dialogs = show => api.loaded(import('./voice-dialogs.js')).then(show).catch(problem => notice.show(problem.message, 'problem'));
+
   // Before the call.
   const outWords = el('span', { class: 'muted voice-about' });
   const talkButton = el('button', { type: 'button', class: 'solid', onclick: () => begin(false) }, t('call.talk'));
@@ -58,7 +60,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
 
   // Without recognition and voices, a call is for who looks for it.
   const works = () => Boolean(description?.recognises_words) && hasVoices(description);
-  setUp?.addEventListener('click', () => explainSetUp({ recognises: description.recognises_words, join: begin, settings }));
+  setUp?.addEventListener('click', () => dialogs(({ explainSetUp }) => explainSetUp({ recognises: description.recognises_words, join: begin, settings })));
   const isQuietly = () => !description?.recognises_words && !hasVoices(description) && !description?.people.length && !(view.phase === 'over' && view.room?.id === room()?.id);
 
   // In the call.
@@ -68,7 +70,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   const holdButton = button(t('call.hold'), { class: 'outlined voice-hold', title: t('call.hold_about') });
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': t('call.level') }, el('span'));
   const talkHere = button(t('call.mic_back'), { onclick: () => begin(false, view.room, view.from, joined) });
-  const sound = button(t('call.devices'), { class: 'outlined voice-devices', onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
+  const sound = button(t('call.devices'), { class: 'outlined voice-devices', onclick: () => dialogs(({ chooseSound }) => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone })) });
   const leaveButton = button(t('call.leave'), { class: 'outlined danger', onclick: mine.leave });
   const people = el('ul', { class: 'voice-people', 'aria-label': t('call.in_call') });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
@@ -89,7 +91,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
 
   // Joins the call of a room in the click, as browsers require, unless there is something to say before.
   function begin(listening, target = room(), from = me(), about = description) {
-    if (missing) return explainObstacle(missing);
+    if (missing) return dialogs(({ explainObstacle }) => explainObstacle(missing));
     if (!target?.id || !about || !mayWrite()) return;
     const companions = [...target.companions.values()];
     const join = onlyListen => {
@@ -98,9 +100,9 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
       if (!mine.isIn()) aloud = knowsNoWords();
       mine.join({ room: target, from, listening: onlyListen });
     };
-    if (listening || hasConsent(about)) return join(listening);
-    const ask = models => askConsent({ description: about, companions: companions.map(companion => companion.name), models, join });
-    readiness().then(({ models }) => ask(models), () => ask(null));
+    if (listening || loadForAll('voice-consent') === agreement(about)) return join(listening);
+    const models = readiness().then(answer => answer.models, () => null);
+    dialogs(async ({ askConsent }) => askConsent({ description: about, companions: companions.map(companion => companion.name), models: await models, join }));
   }
 
   function stop() {
@@ -158,8 +160,10 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
 
   const EXPLAINED = new Set(['refused', 'denied', 'ended']); // the server or the browser says why
 
+  const overText = () => [t(`endings.${view.ending}`), EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
+
   function outText() {
-    if (view.phase === 'over' && view.room?.id === room()?.id) return [t(`endings.${view.ending}`), EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
+    if (view.phase === 'over' && view.room?.id === room()?.id) return overText();
     const there = description?.people ?? [];
     return there.length ? pieces('call.in_call_who', { who: listed(there.map(person => name(person.user))) }) : t(description?.recognises_words ? 'call.invites' : 'call.invites_typed');
   }
@@ -174,18 +178,10 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     return [
       trouble ? el('p', { class: 'voice-trouble' }, `${t(`troubles.${trouble.code}`)} ${plain(advice(trouble))}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, t('call.hears_companions')) : null,
-      view.ignored ? el('p', null, t('call.ignored')) : knowsNoWords() && !view.listening ? el('p', null, `${t('call.no_words')} `, button(t('call.why'), { class: 'quiet-button', onclick: explainRecognition })) : null,
+      view.ignored ? el('p', null, t('call.ignored')) : knowsNoWords() && !view.listening ? el('p', null, `${t('call.no_words')} `, button(t('call.why'), { class: 'quiet-button', onclick: () => dialogs(({ explainRecognition }) => explainRecognition()) })) : null,
       saidWaits() ? el('p', null, t('call.hears_all')) : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, t('call.no_mic')) : null,
     ].filter(Boolean);
-  }
-
-  // Replaces the content of a node if it would look different.
-  function fill(node, nodes) {
-    const after = [...el('div', null, nodes).childNodes];
-    const before = [...node.childNodes];
-    if (before.length === after.length && before.every((child, at) => child.isEqualNode(after[at]))) return;
-    node.replaceChildren(...after);
   }
 
   // What somebody says who is not listened to is dropped.
@@ -211,7 +207,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
       const hadFocus = root.contains(document.activeElement);
       drawn = mode;
       root.replaceChildren(isIn ? inNode : outNode);
-      if (hadFocus) (isIn ? leaveButton : talkButton).focus();
+      if (isIn || hadFocus) (isIn ? leaveButton : talkButton).focus();
     }
     root.dataset.phase = view.phase;
     if (!isIn) {
@@ -260,9 +256,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   // What a screen reader announces: the companions' voices and the conversation say the rest.
   function announce(message) {
     const { call } = view;
-    if (message.type === 'audible') notice.announce(t('call.speaks_said', { who: companionName(call.reply?.companion) }));
-    else if (message.type === 'thinking' && message.on) notice.announce(t('call.thinking', { who: companionName(message.companion), count: 1 }));
-    else if (message.type === 'joined' && message.user !== call.you) notice.announce(t('call.joined', { who: message.user }));
+    if (message.type === 'joined' && message.user !== call.you) notice.announce(t('call.joined', { who: message.user }));
     else if (message.type === 'left') notice.announce(t('call.left', { who: message.user }));
     else if (message.type === 'cut') notice.announce(t('call.cut_said'));
     else if (message.type === 'error') notice.announce(`${t(`troubles.${message.code}`)} ${advice(message)}`);
@@ -282,6 +276,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     } else if (!mine.isIn() && ticking !== null) {
       clearInterval(ticking);
       ticking = null;
+      if (view.phase === 'over') notice.announce(overText());
       refresh();
     }
     if (drawing) return;
@@ -344,7 +339,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
         event.stopPropagation();
       } else if (isField(event.target)) return;
       else if (event.key.toLowerCase() === 'm' && !event.repeat) mine.mute(!view.muted);
-      else if (event.key === ' ' && (!isControl(event.target) || event.target === holdButton) && view.muted) {
+      else if (event.key === ' ' && (!isControl(event.target) || event.target === holdButton || !event.target.matches(':focus-visible')) && view.muted) {
         event.preventDefault();
         if (!event.repeat) mine.hold(true);
       }

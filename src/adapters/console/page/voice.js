@@ -30,6 +30,13 @@ export async function obstacle() {
   return answer?.supported ? null : 'codec';
 }
 
+export const REHEARSAL = 'rehearsal';
+export const hasVoices = description => Boolean(description?.synthesis.some(({ provider }) => provider !== REHEARSAL));
+
+export const hostsOf = services => [...new Set(services.map(service => service.host).filter(Boolean))].sort();
+// What was agreed to before the first call. Something else asks again.
+export const agreement = ({ recognition, fallbacks, synthesis }) => JSON.stringify([recognition.host, hostsOf(fallbacks), hostsOf(synthesis)]);
+
 export const volumeOf = companion => loadForAll(`volume.${companion}`, 1);
 
 // Audio that waits to be sent. Of too much, the oldest is dropped. After the page has been busy for a while, everything that was captured meanwhile comes

@@ -103,10 +103,13 @@ export function day(at, now) {
 
 export function seconds(ms) {
   const s = Math.max(0, ms) / 1000;
-  if (s < 10) return `${s.toLocaleString(LOCALE, { minimumFractionDigits: 1, maximumFractionDigits: 1 })} s`;
+  if (s < 10) return `${s.toLocaleString(LOCALE, { maximumFractionDigits: 1 })} s`;
   if (s < 100) return `${Math.round(s)} s`;
   return `${Math.round(s / 60)} min`;
 }
+
+// Of what goes on: it changes once a second.
+export const running = ms => seconds(Math.ceil(ms / 1000) * 1000);
 
 // A span of time before or after now, in the unit that suits it.
 function span(s) {
