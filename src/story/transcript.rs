@@ -166,7 +166,7 @@ impl Transcript {
     }
 
     fn say(&self, key: &str, values: &[(&str, &dyn Display)]) -> String {
-        self.language.say(&format!("transcript.{key}"), values)
+        self.language.say(&format!("exported.{key}"), values)
     }
 
     /// A day in English, or as RFC 3339 has it, which other languages read as well.
