@@ -70,7 +70,8 @@ fn a_time_that_the_clock_shows_twice_has_its_distance_from_utc() {
     let mut times = ["00:59", "00:30", "01:30", "02:30"].map(|time| {
         let at: jiff::Timestamp = format!("2026-10-25T{time}:00Z").parse().unwrap();
         let at = Moment::from_micros(at.as_microsecond().try_into().unwrap());
-        let written = Transcript::new(Markup::Markdown, berlin.clone()).entry(&Entry { at, ..entry(1, &message) });
+        let written =
+            Transcript::new(Markup::Markdown, berlin.clone(), Language::English).entry(&Entry { at, ..entry(1, &message) });
         written.lines().find_map(|line| line.strip_prefix("**Ana** · ").map(str::to_owned)).unwrap()
     });
     times.sort();

@@ -162,6 +162,7 @@ async fn who_opts_out_during_a_call_is_not_heard_until_they_change_their_mind() 
     watch.event_that("segment", |event| event["from"] == "Ana").await;
 
     scene.ask(ana, me("ignore", json!([]))).await;
+    #[expect(clippy::disallowed_methods, reason = "it is compared with the times of events")]
     let ignored = Timestamp::now();
     anas_call.talk(&sentence()).await;
     kims_call.talk(&sentence()).await;
