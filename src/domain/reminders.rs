@@ -307,8 +307,9 @@ fn due(at: Option<&str>, in_minutes: Option<f64>, now: Moment, zone: &TimeZone) 
 
 fn time(at: &str, now: &Zoned) -> Result<(Moment, Reading), NotSet> {
     let moment = |time: Timestamp| Moment::from_micros(u64::try_from(time.as_microsecond()).unwrap_or_default());
+    // An offset that the zone contradicts is an error.
     let with_zone = || at.parse::<Zoned>().map(|zoned| zoned.timestamp());
-    if let Ok(time) = at.parse::<Timestamp>().or_else(|_| with_zone()) {
+    if let Ok(time) = if at.contains('[') { with_zone() } else { at.parse() } {
         return Ok((moment(time), Reading::Plain));
     }
     let local = |local: DateTime| {

@@ -39,6 +39,8 @@ pub(super) struct Batch {
     pub(super) is_quiet: bool,
     /// Stores a snapshot, even if there were few events since the previous one.
     pub(super) falls_asleep: bool,
+    /// Something is being posted that a restart finds in the events after the snapshot only.
+    pub(super) is_posting: bool,
 }
 
 /// The journal contains events that were never dispatched to this channel, because the writer died before it dispatched them.
@@ -104,8 +106,8 @@ impl JournalState {
 
     /// Sends a batch of events to the writer. The actions run once it is committed.
     pub(super) fn record(&mut self, batch: Batch, conversation: &Conversation, channel: &ChannelContext) {
-        let Batch { made, actions, usage, now, is_quiet, falls_asleep } = batch;
-        let snapshot = self.is_snapshot_due(made.len(), falls_asleep).then(|| Box::new(conversation.clone()));
+        let Batch { made, actions, usage, now, is_quiet, falls_asleep, is_posting } = batch;
+        let snapshot = (!is_posting && self.is_snapshot_due(made.len(), falls_asleep)).then(|| Box::new(conversation.clone()));
         self.is_pending &= !is_quiet;
         let record = Record {
             channel_key: channel.key.clone(),

@@ -140,7 +140,8 @@ impl State {
         }
     }
 
-    /// The messages of a person that a call answers. Of a confirmed call, whose reply is over, it is the newest one that the model was shown.
+    /// The messages of a person that a call answers. Of a confirmed call, whose reply is over: those that the model was shown, since the companion's
+    /// statement before them.
     fn asking(&self, called: &ToolCalled, person: &PersonId) -> Vec<Seq> {
         let window = self.conversation.window();
         let is_by = |entry: &Entry| entry.message.from.role == Role::Person && *entry.message.from.id == *person.as_str();
@@ -150,8 +151,9 @@ impl State {
         if !asking.is_empty() {
             return asking;
         }
-        let was_shown = |entry: &&Entry| called.shown.is_none_or(|(_, last)| entry.seq <= last) && is_by(entry);
-        window.entries().rev().find(was_shown).map(|entry| entry.seq).into_iter().collect()
+        let is_later = |entry: &&Entry| called.shown.is_some_and(|(_, last)| entry.seq > last);
+        let since = window.entries().rev().skip_while(is_later).take_while(|entry| !entry.message.is_by(&called.companion));
+        since.filter(|entry| is_by(entry)).map(|entry| entry.seq).collect()
     }
 
     /// Announces the reminders that are due, and posts those that no companion will acknowledge. Each is journaled at most once: a restarted channel

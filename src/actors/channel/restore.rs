@@ -153,7 +153,8 @@ impl State {
             }
         }
         // The predecessor may not have posted what stands below its last statements.
-        let recent = events.iter().filter(|recorded| recorded.at > now - SAME_POST);
+        let is_there = |seq: Seq| !skip.contains(&seq) && self.conversation.window().get(seq).is_some();
+        let recent = events.iter().filter(|recorded| recorded.at > now - SAME_POST && is_there(recorded.seq));
         recent.for_each(|recorded| self.below.post(recorded, &self.conversation, &self.channel));
         self.clock.set(self.conversation.clock());
         let open_actions = open_actions(&self.conversation);

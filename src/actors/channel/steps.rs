@@ -93,7 +93,8 @@ impl State {
         actions.extend(self.voice.take_after_commit().into_iter().map(PostCommitAction::Call));
         actions.extend(records.into_iter().map(|record| PostCommitAction::Emit(Box::new(record))));
         let usage = self.spending.take_for(&made, &self.conversation, |tool| self.channel.price_of_call(tool));
-        let batch = Batch { made, actions, usage, now: self.now(), is_quiet, falls_asleep };
+        let is_posting = self.below.is_posting();
+        let batch = Batch { made, actions, usage, now: self.now(), is_quiet, falls_asleep, is_posting };
         self.journal.record(batch, &self.conversation, &self.channel);
     }
 

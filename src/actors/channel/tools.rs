@@ -129,9 +129,9 @@ impl Below {
 
     pub(super) fn post(&self, recorded: &Recorded, conversation: &Conversation, channel: &ChannelContext) {
         let (Event::Said { message, .. }, Some(platform)) = (&recorded.event, channel.platform()) else { return };
-        for StatementCall { call, outcome, until, poll, .. } in message.calls.iter().cloned() {
-            let proposed =
-                conversation.call(call).filter(|_| outcome.is_none() && until.is_some()).map(|known| known.called.clone());
+        let now = channel.machine_time();
+        for StatementCall { call, poll, .. } in message.calls.iter().cloned() {
+            let proposed = conversation.call(call).filter(|known| known.is_open(now)).map(|known| known.called.clone());
             let (channel, platform, companion) = (channel.clone(), platform.clone(), message.from.name.clone());
             let posting = self.0.clone();
             tokio::spawn(async move {

@@ -83,11 +83,11 @@ async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
 }
 
 pub(super) async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
-    in_time(async { of.clone().acquire_owned().await.ok() }).await
+    in_time(LARGE_BODY_WAIT, async { of.clone().acquire_owned().await.ok() }).await
 }
 
-pub(super) async fn in_time<T>(place: impl Future<Output = Option<T>>) -> Result<T, Problem> {
-    let place = tokio::time::timeout(LARGE_BODY_WAIT, place).await.ok().flatten();
+pub(super) async fn in_time<T>(wait: Duration, place: impl Future<Output = Option<T>>) -> Result<T, Problem> {
+    let place = tokio::time::timeout(wait, place).await.ok().flatten();
     place.ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 

@@ -242,7 +242,7 @@ fn request_limiter(settings: &Server) -> RateLimiter {
     RateLimiter::new(settings.requests_per_second.into(), settings.request_burst.into())
 }
 
-/// Warns if the admin token is sent unencrypted over a network.
+/// Warns if the admin token is sent unencrypted over a network, and if proxies are trusted without one.
 fn warn_of_settings(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
     if token.is_some()
         && !host::is_loopback(address.ip())

@@ -152,8 +152,8 @@ const SECONDS_AT_ONCE: f64 = 10.0;
 /// The names that are tried per second with an invitation, and at once. Each is compared with all names on record.
 const NAMES_OF_INVITATION: f64 = 1.0;
 const NAMES_AT_ONCE: f64 = 60.0;
-/// One address has a third of them, so that it does not keep others from joining.
-const NAMES_DIVISOR: f64 = 3.0;
+/// One address has half of them, so that it does not keep others from joining.
+const NAMES_DIVISOR: f64 = 2.0;
 
 /// Limits the requests of each visit, and of all visits of an invitation, and the names that are tried with one.
 pub(super) struct GuestRequests {
@@ -286,7 +286,7 @@ mod tests {
 
         let after_10_seconds = now + Duration::from_secs(10);
         assert_eq!([tried("one", now), tried("two", now), tried("one", after_10_seconds)], [60, 60, 10]);
-        assert_eq!(by(ANA, "three", now), 20, "one address leaves names for others");
+        assert_eq!(by(ANA, "three", now), 30, "one address leaves names for others");
     }
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));

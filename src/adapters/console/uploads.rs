@@ -52,7 +52,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithUploads<T> {
             return parse(&read(body, console, most).await?).map(|body| Self(body, None));
         }
         let share = match visit {
-            Some(visit) => Some(in_time(console.uploads_of_guests.acquire(&visit)).await?),
+            Some(visit) => Some(in_time(console.settings.body_timeout(), console.uploads_of_guests.acquire(&visit)).await?),
             None => None,
         };
         let place = (permit(&console.uploads).await?, share);

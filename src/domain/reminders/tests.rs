@@ -26,7 +26,9 @@ fn a_time_is_read_in_the_zone_of_the_person_and_others_are_refused() {
     assert_eq!(read("2026-11-30T13:00:30"), Err(NotSet::TooSoon));
     assert_eq!(read("2026-11-29T13:00"), Err(NotSet::TooSoon));
     assert_eq!(read("2027-12-02T13:00"), Err(NotSet::TooLate));
-    for text in ["2026-12-01T14", "20261201T1430", "14:30+09:00", "14:30[Asia/Tokyo]", "1430"] {
+    for text in
+        ["2026-12-01T14", "20261201T1430", "14:30+09:00", "14:30[Asia/Tokyo]", "1430", "2026-12-01T14:30+09:00[Europe/Berlin]"]
+    {
         assert_eq!(read(text), Err(NotSet::Unreadable), "{text}");
     }
     for text in ["", "soon", "2026-12-01", "25:00", "2026-02-30T10:00", "9999-99-99T10:00", "in 5 minutes", "0", "-1"] {

@@ -66,6 +66,7 @@ export async function openMicrophone(context, device, first, { onPacket, onLevel
       own = new AudioContext();
       return sourceIn(own);
     });
+    if (track.readyState === 'ended') throw new DOMException('', 'NotFoundError');
     encoder.configure(ENCODER);
     node = new AudioWorkletNode(source.context, 'microphone', { numberOfInputs: 1, numberOfOutputs: 0, channelCount: 1, channelCountMode: 'explicit' });
   } catch (error) {

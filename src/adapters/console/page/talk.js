@@ -15,6 +15,7 @@ function renew(node, fresh, button) {
   const alike = within => [...within.querySelectorAll(`[data-focus="${button.dataset.focus}"]`)];
   const twin = alike(fresh)[alike(node).indexOf(button)];
   if (!twin) return false;
+  if (!button.isEqualNode(twin)) button.replaceChildren(...twin.childNodes);
   for (let [old, now] = [button, twin]; ; [old, now] = [old.parentNode, now.parentNode]) {
     for (const attribute of old.getAttributeNames()) if (!now.hasAttribute(attribute)) old.removeAttribute(attribute);
     for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);

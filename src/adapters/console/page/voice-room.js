@@ -82,7 +82,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   const bottom = el('div', { class: 'voice-bottom' }, notes, more);
   const inNode = el(
     'div',
-    { class: 'voice-in' },
+    { class: 'voice-in', tabindex: '-1' },
     el('div', { class: 'voice-row' }, status, elsewhere, people, el('div', { class: 'voice-row voice-controls' }, meter, muteButton, holdButton, talkHere, sound, leaveButton)),
     el('div', { class: 'voice-row voice-speaker' }, companionLine, stopButton),
     captions,
@@ -207,7 +207,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
       const hadFocus = root.contains(document.activeElement);
       drawn = mode;
       root.replaceChildren(isIn ? inNode : outNode);
-      if (isIn || hadFocus) (isIn ? leaveButton : talkButton).focus();
+      // Not on Leave, because Space talks.
+      if (isIn || hadFocus) (isIn ? inNode : talkButton).focus();
     }
     root.dataset.phase = view.phase;
     if (!isIn) {
