@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan as _, Zoned};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::id::{CompanionId, PersonId, Seq};
@@ -44,7 +44,12 @@ pub struct Reminder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<Arc<str>>,
     /// The messages that asked for it. The deletion of one erases the reminder.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_more",
+        deserialize_with = "one_or_more"
+    )]
     pub asked: Vec<Seq>,
     /// The companion that was asked, which acknowledges it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,6 +72,14 @@ pub struct NewReminder {
     pub companion: Option<CompanionId>,
     /// The messages that ask for it.
     pub asked: Vec<Seq>,
+}
+
+/// One message is written as its number, which older versions read, too.
+fn write_one_or_more<S: Serializer>(asked: &[Seq], serializer: S) -> Result<S::Ok, S::Error> {
+    match asked {
+        [one] => one.serialize(serializer),
+        all => all.serialize(serializer),
+    }
 }
 
 /// Older records have the number of one message.

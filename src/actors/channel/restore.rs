@@ -29,7 +29,7 @@ const WRITER_RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// The number of attempts. After the last one the channel fails, and its supervisor decides.
 const WRITER_ATTEMPTS: u32 = 500;
 
-/// For how long a platform surely posts a message once that is sent twice with the same nonce.
+/// For at least this long, a platform posts only one of two messages with the same nonce.
 const SAME_POST: Duration = Duration::from_secs(60);
 
 /// The messages that arrive while the journal is being read.

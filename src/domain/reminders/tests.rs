@@ -110,3 +110,16 @@ fn a_call_of_the_tool_is_read_as_small_models_write_it() {
     assert!(read(r#"{"action": "snooze"}"#).unwrap_err().contains("\"snooze\""));
     assert!(read(&format!(r#"{{"text": "{}"}}"#, "x".repeat(MOST_CHARS + 1))).is_err());
 }
+
+#[test]
+fn the_messages_that_asked_are_read_as_one_number_or_a_list() {
+    let of = Author::of_name("ana".into());
+    let due = at("2026-11-30T08:00:00Z");
+    let reminder = |asked| Reminder { number: 1, of: of.clone(), text: "tea".into(), due, zone: None, asked, companion: None };
+    for (asked, written) in [(vec![Seq(7)], serde_json::json!(7)), (vec![Seq(7), Seq(9)], serde_json::json!([7, 9]))] {
+        let json = serde_json::to_value(reminder(asked.clone())).unwrap();
+
+        assert_eq!(json["asked"], written);
+        assert_eq!(serde_json::from_value::<Reminder>(json).unwrap(), reminder(asked));
+    }
+}
