@@ -66,9 +66,10 @@ impl Language {
     /// needs, and that of refusals.
     pub fn of_page(self, modules: &str) -> String {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
-        let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
+        let quoted = modules.split(['\'', '`']);
+        let named: BTreeSet<&str> = quoted.filter_map(|key| key.split_once('.')).map(|(section, _)| section).collect();
         if let Some(sections) = texts.as_object_mut() {
-            sections.retain(|section, _| section != SERVERS_PART && section != LATER_PART && is_named(section));
+            sections.retain(|section, _| section != SERVERS_PART && section != LATER_PART && named.contains(&**section));
         }
         texts.to_string()
     }

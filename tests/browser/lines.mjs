@@ -20,7 +20,8 @@ const measured = count => async t => {
     const message = await it.server.say(room, `${ids.join(', ')}: what do you think of the ferry this morning?`);
     for (const id of ids.filter(one => one !== speaker)) await live.vote(id, message);
     await live.vote(speaker, message, { state: 'speak', importance: 4 });
-    await live.speak(speaker, message, text);
+    const spoken = await live.speak(speaker, message, text);
+    for (const id of ids.filter(one => one !== speaker)) await live.vote(id, spoken);
   }
   await page.locator('.happened', { hasText: `${count - 1} others listened` }).nth(1).waitFor();
 

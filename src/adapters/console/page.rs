@@ -75,7 +75,11 @@ fn source(name: &str) -> &'static str {
 }
 
 /// A page in a language. The addresses of its files contain their hashes.
-fn html(name: &str, language: Language, bundled: &[&File]) -> String {
+fn html(name: &str, language: Language, files: &[File], bundled: &[&File]) -> String {
+    let with_hash = |address: &str| {
+        let file = address.strip_prefix("/page/").and_then(|name| files.iter().find(|file| file.name == name));
+        file.map_or_else(|| address.to_owned(), |file| format!("{address}?v={}", file.tag))
+    };
     let mut html = String::new();
     for line in source(name).lines() {
         let file = bundle::linked(line).and_then(|(kind, _)| {
@@ -85,16 +89,13 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
         let link = match file {
             Some((Kind::Style, file)) => format!("<link rel=\"stylesheet\" href=\"/page/{}?v={}\">", file.name, file.tag),
             Some((Kind::Module, file)) => format!("<script type=\"module\" src=\"/page/{}?v={}\"></script>", file.name, file.tag),
-            None => line.to_owned(),
+            None => line.split('"').map(with_hash).collect::<Vec<_>>().join("\""),
         };
         // All style sheets are linked into one file, so only the first link stays.
         let is_linked = matches!(file, Some((Kind::Style, _))) && html.contains(&link);
         if !is_linked {
             html += &format!("{link}\n");
         }
-    }
-    for &(name, bytes) in FILES {
-        html = html.replace(&format!("\"/page/{name}\""), &format!("\"/page/{name}?v={}\"", File::new(name, bytes).tag));
     }
     language.fill(&html.replace("<html lang=\"en\">", &format!("<html lang=\"{}\">", language.code())))
 }
@@ -125,8 +126,8 @@ impl Page {
                 let read = |name: &str| if name == TEXTS { texts } else { source(name) };
                 let code = language.code();
                 let script = File::new(format!("{bundle}.{code}.js"), bundle::script(first, &address, read).into_bytes());
-                files
-                    .push(File::new(format!("{page}.{code}.html"), html(&page_file, language, &[&styles, &script]).into_bytes()));
+                let html = html(&page_file, language, &files, &[&styles, &script]);
+                files.push(File::new(format!("{page}.{code}.html"), html.into_bytes()));
                 files.push(script);
             }
             files.push(styles);
@@ -141,7 +142,7 @@ impl Page {
         }
         for (page, language) in ["signin", "standby"].into_iter().flat_map(|page| Language::ALL.map(|language| (page, language)))
         {
-            let file = html(&format!("{page}.html"), language, &[]);
+            let file = html(&format!("{page}.html"), language, &files, &[]);
             files.push(File::new(format!("{page}.{}.html", language.code()), file.into_bytes()));
         }
         files.extend(

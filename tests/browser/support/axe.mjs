@@ -1,4 +1,4 @@
-// What axe-core finds on a page, controls that cannot have the focus, and the ways in which a page is shown.
+// What axe-core finds on a page in light and in dark, controls that cannot have the focus, and the ways in which a page is shown.
 
 import { readFile } from 'node:fs/promises';
 
@@ -9,9 +9,19 @@ const source = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
 export async function problems(page) {
   // The policy of the page allows no scripts but its own.
   await page.evaluate(source);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  const found = violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}\n${failureSummary}`));
-  return [...found, ...(await page.evaluate(withoutFocus))];
+  const found = [...(await violations(page)), ...(await page.evaluate(withoutFocus))];
+  // A phone has the same colours, and in the dark everything but colours is the same.
+  if (page.viewportSize().width <= PHONE.width) return found;
+  await page.emulateMedia({ colorScheme: 'dark' });
+  found.push(...(await violations(page, ['color-contrast'])));
+  await page.emulateMedia({ colorScheme: 'light' });
+  return found;
+}
+
+// By all rules, or by these.
+async function violations(page, rules) {
+  const found = await page.evaluate(runOnly => window.axe.run(document, { resultTypes: ['violations'], runOnly }), rules);
+  return found.violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}\n${failureSummary}`));
 }
 
 // Visible controls that do not take the focus. Behind a dialog nothing does.
@@ -24,4 +34,4 @@ function withoutFocus() {
   return found.map(node => `takes no focus: ${node.outerHTML.slice(0, 120)}`);
 }
 
-export const KINDS = { light: {}, dark: { colorScheme: 'dark' }, phone: { viewport: PHONE, hasTouch: true, isMobile: true } };
+export const KINDS = { wide: {}, phone: { viewport: PHONE, hasTouch: true, isMobile: true } };

@@ -79,7 +79,8 @@ async fn heartbeats_continue_while_the_intake_waits() {
 
 #[tokio::test]
 async fn a_full_intake_applies_backpressure_without_missing_heartbeats_or_events() {
-    let rules = Rules { heartbeat_tolerance: Duration::from_secs(10), resume_buffer: 10_000, ..Rules::roomy() };
+    let (heartbeat_interval, heartbeat_tolerance) = (Duration::from_millis(200), Duration::from_secs(10));
+    let rules = Rules { heartbeat_interval, heartbeat_tolerance, resume_buffer: 10_000, ..Rules::roomy() };
     let Scene { home: Home { discord, general, ana, .. }, client } = Scene::with(rules, |_| {}).await;
     client.inbox.set(Handling::Blocks);
 
