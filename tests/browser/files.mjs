@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { deflateSync } from 'node:zlib';
 
 import { file, png } from './support/cards.mjs';
-import { PHONE, texts, until, world } from './support/world.mjs';
+import { holdAnswer, PHONE, texts, until, world } from './support/world.mjs';
 
 const it = world({}, ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream']);
 const BLUE = png([32, 128, 192], null, 64);
@@ -242,6 +242,21 @@ test('what is not taken is told until the message is sent, and what is attached 
   await page.locator('#message').fill('Nice.');
   await send(page);
   await page.locator('.answers', { hasText: '4 pictures' }).waitFor();
+});
+
+test('files that are attached before the room is there are kept for it', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  let overview;
+  const page = await it.open(t, room, { prepare: async opened => (overview = await holdAnswer(opened, '**/api/overview')) });
+  await overview.held;
+  await choose(page, [file('sea.png', BLUE, 'image/png')]);
+  await page.locator('#files .attachment').waitFor();
+
+  overview.release();
+  await page.locator('#connection[data-state=live]').waitFor();
+  await send(page);
+
+  await page.locator('.chat-message:not(.pending) img').waitFor();
 });
 
 test('the end of the talk stays in view while own pictures load', async t => {

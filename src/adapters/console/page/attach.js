@@ -21,7 +21,15 @@ const isText = base64 => {
 // `pictures.unseen()` says that they do not, once in a room, to who has sent one.
 export function tray(box, pictures, room, changed) {
   const trays = new Map(); // by room: the files, and what was said of files that are not taken
-  const of = id => trays.get(id) ?? trays.set(id, { files: [], refused: [] }).get(id);
+  function of(id) {
+    // What was attached before the first room was there belongs to it.
+    const early = trays.get();
+    if (id && early) {
+      trays.delete();
+      trays.set(id, early);
+    }
+    return trays.get(id) ?? trays.set(id, { files: [], refused: [] }).get(id);
+  }
   const here = () => of(room()?.id);
 
   function draw() {

@@ -38,7 +38,8 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
 
   async function attach(chosen) {
     if (editing || !author.takes()) return;
-    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), pictures, room, () => steady(size));
+    const { tray } = await api.loaded(import('./attach.js'));
+    files ??= tray(byId('files'), pictures, room, () => steady(size));
     await files.add(chosen);
   }
   const record = byId('record');
