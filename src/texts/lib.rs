@@ -66,8 +66,8 @@ impl Language {
     /// needs, and that of refusals.
     pub fn of_page(self, modules: &str) -> String {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
-        let quoted = modules.split(['\'', '`']);
-        let named: BTreeSet<&str> = quoted.filter_map(|key| key.split_once('.')).map(|(section, _)| section).collect();
+        let pieces = modules.split(['\'', '`']);
+        let named: BTreeSet<&str> = pieces.filter_map(|piece| piece.split_once('.')).map(|(section, _)| section).collect();
         if let Some(sections) = texts.as_object_mut() {
             sections.retain(|section, _| section != SERVERS_PART && section != LATER_PART && named.contains(&**section));
         }

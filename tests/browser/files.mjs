@@ -249,14 +249,15 @@ test('files that are attached before the room is there are kept for it', async t
   let overview;
   const page = await it.open(t, room, { prepare: async opened => (overview = await holdAnswer(opened, '**/api/overview')) });
   await overview.held;
-  await choose(page, [file('sea.png', BLUE, 'image/png')]);
-  await page.locator('#files .attachment').waitFor();
+  // The module for files is still loading when the second one comes.
+  await Promise.all(['one.png', 'two.png'].map(name => drop(page, 'drop', name, 'image/png', BLUE.toString('base64'))));
+  await page.locator('#files .attachment').nth(1).waitFor();
 
   overview.release();
   await page.locator('#connection[data-state=live]').waitFor();
   await send(page);
 
-  await page.locator('.chat-message:not(.pending) img').waitFor();
+  await page.locator('.chat-message:not(.pending) img').nth(1).waitFor();
 });
 
 test('the end of the talk stays in view while own pictures load', async t => {

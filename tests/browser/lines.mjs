@@ -21,6 +21,7 @@ const measured = count => async t => {
     for (const id of ids.filter(one => one !== speaker)) await live.vote(id, message);
     await live.vote(speaker, message, { state: 'speak', importance: 4 });
     const spoken = await live.speak(speaker, message, text);
+    // So that the round about the answer ends.
     for (const id of ids.filter(one => one !== speaker)) await live.vote(id, spoken);
   }
   await page.locator('.happened', { hasText: `${count - 1} others listened` }).nth(1).waitFor();

@@ -65,7 +65,7 @@ test('notes are turned off and on, and a text that is too long is refused in wor
   await assert.rejects(correct, error => error.status === 422 && /too long for a note/u.test(error.message));
 });
 
-test('what a companion is asked for is listed and cancelled', async t => {
+test('a reminder that a companion is asked for is listed and cancelled', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
@@ -91,7 +91,7 @@ test('what a companion is asked for is listed and cancelled', async t => {
   assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/reminders`)).reminders, []);
 });
 
-test('one that is due stands in the room as a line, not as words of its person', async t => {
+test('a reminder that is due stands in the room as a line, not as words of its person', async t => {
   const room = await it.server.room();
   const text = 'Reminder for Ruth: eat';
   await it.server.call('POST', `/api/rooms/${room}/events`, { id: 'due', kind: 'weather', who: 'Ruth', text });

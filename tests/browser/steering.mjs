@@ -7,7 +7,7 @@ import { holdLive, listen, openMenu, texts, until, world } from './support/world
 
 const it = world();
 
-async function opened(page) {
+async function aboutRoom(page) {
   await page.locator('#connection[data-state=live]').waitFor();
   await openMenu(page);
   await page.getByRole('button', { name: 'About this room' }).click();
@@ -20,7 +20,7 @@ const part = (dialog, title) => dialog.locator('form', { has: dialog.page().getB
 test('a room gets instructions, a style and a note, and its people say who they are', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
-  const dialog = await opened(page);
+  const dialog = await aboutRoom(page);
   assert.doesNotMatch(await dialog.textContent(), /null|undefined|room_words/u);
 
   const words = part(dialog, 'For its companions');
@@ -64,7 +64,7 @@ test('a room gets instructions, a style and a note, and its people say who they 
 test('a chat of SillyTavern becomes the history of an empty room, and a new conversation begins after it', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
-  const dialog = await opened(page);
+  const dialog = await aboutRoom(page);
   const lines = [
     { user_name: 'unused', character_name: 'unused', chat_metadata: { note_prompt: 'Stay brief.' } },
     { name: 'Me', is_user: true, mes: 'Hello, Aria.', send_date: 'June 19, 2023 2:20pm' },
@@ -228,7 +228,7 @@ test('a lorebook is made, counts in its room, and is told under an answer', asyn
   await it.server.call('DELETE', `/api/lorebooks/valley?revision=${(await it.server.call('GET', '/api/lorebooks/valley')).revision}`);
 });
 
-test('a file is read, what is lost is told, and nothing is kept before it is saved', async t => {
+test('a lorebook is read from a file, what is lost is told, and nothing is kept before it is saved', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   const list = await lorebooks(page);

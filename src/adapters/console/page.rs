@@ -74,7 +74,7 @@ fn source(name: &str) -> &'static str {
     file.map_or("", |(_, bytes)| std::str::from_utf8(bytes).unwrap_or_default())
 }
 
-/// A page in a language. The addresses of its files contain their hashes.
+/// A page in a language. The addresses of `files` get their hashes, and the links to styles and modules lead to those of `bundled`.
 fn html(name: &str, language: Language, files: &[File], bundled: &[&File]) -> String {
     let with_hash = |address: &str| {
         let file = address.strip_prefix("/page/").and_then(|name| files.iter().find(|file| file.name == name));

@@ -13,7 +13,7 @@ export async function problems(page) {
   // A phone has the same colours, and in the dark everything but colours is the same.
   if (page.viewportSize().width <= PHONE.width) return found;
   await page.emulateMedia({ colorScheme: 'dark' });
-  found.push(...(await violations(page, ['color-contrast'])));
+  found.push(...(await violations(page, ['color-contrast', 'link-in-text-block'])).map(problem => `in the dark: ${problem}`));
   await page.emulateMedia({ colorScheme: 'light' });
   return found;
 }

@@ -118,8 +118,8 @@ export function world(settings = {}, switches = []) {
     server: null,
     browser: null,
     // Opens the page in a window of its own, as the operator, or a link as somebody who is not signed in. It fails the test if the page has an error.
-    async open(t, room, { link = null, viewport = WIDE, colorScheme = 'light', storage = {}, prepare = async () => {}, ...options } = {}) {
-      const context = await borrow(t, { viewport, colorScheme, ...options });
+    async open(t, room, { link = null, viewport = WIDE, storage = {}, prepare = async () => {}, ...options } = {}) {
+      const context = await borrow(t, { viewport, colorScheme: 'light', ...options });
       const errors = [];
       t.after(() => assert.deepEqual(errors, [], 'errors of the page'));
       const page = await context.newPage();

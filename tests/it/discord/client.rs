@@ -331,7 +331,7 @@ pub fn quick() -> Times {
     }
 }
 
-/// Limits that no test reaches, and no test misses a heartbeat.
+/// Limits that no test reaches, and a tolerance with which no test misses a heartbeat.
 pub fn rules() -> Rules {
     Rules { heartbeat_tolerance: PATIENCE, ..Rules::roomy() }
 }

@@ -23,10 +23,10 @@ export function tray(box, pictures, room, changed) {
   const trays = new Map(); // by room: the files, and what was said of files that are not taken
   function of(id) {
     // What was attached before the first room was there belongs to it.
-    const early = trays.get();
+    const early = trays.get(undefined);
     if (id && early) {
-      trays.delete();
-      trays.set(id, early);
+      trays.delete(undefined);
+      if (!trays.has(id)) trays.set(id, early);
     }
     return trays.get(id) ?? trays.set(id, { files: [], refused: [] }).get(id);
   }

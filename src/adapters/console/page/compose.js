@@ -38,8 +38,10 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
 
   async function attach(chosen) {
     if (editing || !author.takes()) return;
-    const { tray } = await api.loaded(import('./attach.js'));
-    files ??= tray(byId('files'), pictures, room, () => steady(size));
+    if (!files) {
+      const { tray } = await api.loaded(import('./attach.js'));
+      files ??= tray(byId('files'), pictures, room, () => steady(size));
+    }
     await files.add(chosen);
   }
   const record = byId('record');

@@ -11,10 +11,11 @@ use serde_json::json;
 use tertulia::adapters::audio::opus;
 use tertulia::adapters::speech::rehearsal::Voice;
 use tertulia::ports::audio::{Encoder, SPOKEN_FRAME, SPOKEN_RATE};
+use tokio::time::timeout;
 
 use super::super::counterpart::voice::{Person, Speaking};
 use super::{Scene, rules};
-use crate::harness::serve;
+use crate::harness::{PATIENCE, serve};
 
 /// Names with the tone, in hertz, that is mixed into the person's voice.
 const TONES: [(&str, f64); 3] = [("Ana", 2600.0), ("Ben", 3100.0), ("Cleo", 3700.0)];
@@ -61,12 +62,12 @@ async fn three_who_talk_at_once_are_named_whatever_the_server_says_of_who_speaks
         while !unheard.is_empty() {
             let segment = watch.event_that("segment", |event| event["kind"] == "words").await;
             let (from, whose) = (&segment["from"], segment["text"].as_str().expect("text"));
-            assert_eq!(from, whose, "the name is of whose tone is heard");
+            assert_eq!(from, whose, "each is heard under their own name");
             unheard.remove(whose);
         }
     };
     tokio::select! {
-        () = all_heard => {}
+        heard = timeout(PATIENCE, all_heard) => heard.expect("each is heard in time"),
         () = talking(&ana, TONES[0]) => {}
         () = talking(&ben, TONES[1]) => {}
         () = talking(&cleo, TONES[2]) => {}
@@ -87,9 +88,9 @@ fn speech(name: &str, tone: f64) -> Vec<Vec<u8>> {
     frames.iter().map(|frame| encoder.encode(frame).expect("a packet")).collect()
 }
 
-/// The name of whose tone is loudest in a form with a WAV file of 16 kHz (Goertzel's algorithm, in frames of 20 ms).
+/// The name of the person whose tone is loudest in a form with a WAV file of 16 kHz (Goertzel's algorithm, in frames of 20 ms).
 fn whose_tone(form: &[u8]) -> &'static str {
-    let head = form.windows(4).position(|bytes| bytes == b"data").expect("a WAV file") + 8;
+    let head = form.windows(4).position(|bytes| bytes == b"RIFF").expect("a WAV file") + 44;
     let samples: Vec<f64> = form[head..].as_chunks().0.iter().map(|pair| f64::from(i16::from_le_bytes(*pair))).collect();
     let loudness = |tone: f64| {
         let factor = 2.0 * (TAU * tone / 16_000.0).cos();

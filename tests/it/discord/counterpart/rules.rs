@@ -126,8 +126,8 @@ impl Rules {
         }
     }
 
-    /// As [`Rules::quick`], with limits that no test reaches, and Discord's usual heartbeats: for tests that are not about these. Quick heartbeats
-    /// of a minute reach Discord's limit of gateway events, and a slow machine misses some.
+    /// As [`Rules::quick`], with limits that no test reaches, and Discord's usual heartbeats: for tests that are not about these. At 200 ms,
+    /// heartbeats alone exceed Discord's limit of 120 gateway events a minute, and a slow machine misses some.
     pub fn roomy() -> Self {
         let bucket = Bucket { requests: 10_000, window: Duration::from_secs(1) };
         Self {

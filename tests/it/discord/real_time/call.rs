@@ -128,6 +128,5 @@ pub fn rules() -> Rules {
     let long = Duration::from_secs(600);
     let calls =
         voice::Rules { heartbeat_tolerance: long, transition_timeout: Duration::from_secs(10), ..voice::Rules::default() };
-    let heartbeat_interval = Rules::default().heartbeat_interval;
-    Rules { heartbeat_interval, heartbeat_tolerance: long, interaction_deadline: long, voice: calls, ..Rules::roomy() }
+    Rules { heartbeat_tolerance: long, interaction_deadline: long, voice: calls, ..Rules::roomy() }
 }
