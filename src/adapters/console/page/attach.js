@@ -22,7 +22,7 @@ const isText = base64 => {
 export function tray(box, pictures, room, changed) {
   const trays = new Map(); // by room: the files, and what was said of files that are not taken
   function of(id) {
-    // What was attached before the first room was there belongs to it.
+    // Files that were attached before the first room was known belong to it.
     const early = trays.get(undefined);
     if (id && early) {
       trays.delete(undefined);
