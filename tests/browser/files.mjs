@@ -260,6 +260,23 @@ test('files that are attached before the room is there are kept for it', async t
   await page.locator('.chat-message:not(.pending) img').nth(1).waitFor();
 });
 
+test('a file that is still read when its message is sent waits for the next message', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await choose(page, [file('sea.png', BLUE, 'image/png')]);
+  await page.locator('#files .attachment').waitFor();
+  await page.locator('#message').fill('Look.');
+
+  await page.locator('#message').evaluate((field, data) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([Uint8Array.from(atob(data), letter => letter.charCodeAt(0))], 'late.png', { type: 'image/png' }));
+    field.dispatchEvent(new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true }));
+    document.getElementById('send').click();
+  }, BLUE.toString('base64'));
+
+  await page.locator('#files .attachment', { hasText: 'late.png' }).waitFor();
+  await page.locator('.chat-message:not(.pending) img').waitFor();
+});
+
 test('the end of the talk stays in view while own pictures load', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   for (let i = 0; i < 12; i += 1) await it.server.say(room, `${'Words and more words. '.repeat(40)}${i}`);

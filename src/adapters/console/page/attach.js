@@ -60,7 +60,7 @@ export function tray(box, pictures, room, changed) {
   }
 
   // Why a file is not taken, in words. Nothing if it is.
-  async function add(file, { files }) {
+  async function add(file, there) {
     const name = plain(file.name);
     const picture = await asPicture(file, LIMITS).catch(() => null);
     const larger = () => t('attaching.larger', { name, most: MOST_TEXT_BYTES >> 10 });
@@ -68,21 +68,24 @@ export function tray(box, pictures, room, changed) {
     const read = picture ?? { ...(await contents(file)), url: null };
     if (!picture && !isText(read.base64)) return t('attaching.not_taken', { name });
     if (!picture && file.size > MOST_TEXT_BYTES) return larger();
+    // A message may have taken the files meanwhile. Then this one is for the next.
+    const { files } = there();
     if (files.length === MOST_FILES) return null;
     files.push({ name: file.name, description: '', spoiler: false, ...read });
     return '';
   }
 
   const addAll = async chosen => {
-    const there = here();
+    const id = room()?.id;
+    const there = () => of(id ?? room()?.id);
     let count = 0;
     for (const file of chosen) {
       const said = await add(file, there);
       if (said === null) count += 1;
-      else if (said) there.refused.push(said);
+      else if (said) there().refused.push(said);
       draw();
     }
-    if (count) there.refused.push(t('attaching.left_out', { count, most: MOST_FILES }));
+    if (count) there().refused.push(t('attaching.left_out', { count, most: MOST_FILES }));
     draw();
   };
   const chooser = el('input', { type: 'file', multiple: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (addAll([...chooser.files]), (chooser.value = '')) });
